@@ -1,0 +1,56 @@
+"""Images kept as bytes and scaled when a batch is gathered: a quarter of the memory of float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelScale:
+    """Maps a byte x to (x / 255 - mean) / deviation with public constants, the same for every pixel.
+
+    The default maps to [-1, 1]. It is no statistic of any data set, so nothing is read off private images.
+    """
+
+    mean: float = 0.5
+    deviation: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.deviation > 0:
+            raise ValueError(f"deviation is {self.deviation}; it must be greater than 0")
+
+    def schema(self) -> Mapping[str, Any]:
+        """The scaling as part of a data set's schema."""
+        return {
+            "kind": "image",
+            "pixels": "(x / 255 - mean) / deviation",
+            "mean": self.mean,
+            "deviation": self.deviation,
+        }
+
+
+class Pixels:
+    """An `InputStore` over images of shape (records, channels, height, width) held as uint8."""
+
+    def __init__(self, images: Tensor, scale: PixelScale) -> None:
+        import torch
+
+        if images.dtype != torch.uint8 or images.ndim != 4:
+            raise ValueError(f"images are {images.dtype} of {images.ndim} dimensions; need uint8 of 4")
+        self.images = images
+        self.scale = scale
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def gather(self, indices: Tensor) -> Tensor:
+        """The images at `indices` as scaled float32."""
+        import torch
+
+        rows = self.images.index_select(0, indices).to(torch.float32)
+        return rows.mul_(1.0 / (255.0 * self.scale.deviation)).sub_(self.scale.mean / self.scale.deviation)
