@@ -1,0 +1,183 @@
+"""The gradient engine: model, loss, batch and clipping rule in; clipped sum of per-record gradients out."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from discreet.errors import UserError
+from discreet.gradients.batches import Batch, batch_size, map_batch, signature, tensors_of
+from discreet.gradients.clipping import ClippingRule
+from discreet.gradients.functional import LoopedGradients, VectorizedGradients
+from discreet.gradients.inspect import Loss, is_stochastic, probe_independence, refuse_mixing_modules
+from discreet.gradients.layout import FlatLayout
+from discreet.gradients.memory import record_bytes
+from discreet.gradients.private import Private
+from discreet.gradients.weighing import Weighing
+
+Method = Literal["auto", "functional", "loop"]
+
+_METHODS = ("auto", "functional", "loop")
+
+
+class ClippedSums(Protocol):
+    """A way to clipped sums of per-record gradients."""
+
+    def add_clipped_sum(
+        self, inputs: Batch, targets: Batch, weighing: Weighing, out: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Add the batch's clipped sum to the flat `out`; the norms [B, G] and losses [B] of the records."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipReport:
+    """What a clipped sum was made of; for mechanisms that noise it, not for people.
+
+    Attributes:
+        norms: Each record's gradient norms by group, [B, G] float64, rounded up; infinite where not finite.
+        losses: Each record's loss, [B].
+        not_finite: The number of records whose gradient was not finite; they contributed exactly zero.
+    """
+
+    norms: Private[Tensor]
+    losses: Private[Tensor]
+    not_finite: Private[int]
+
+
+class GradientEngine:
+    """Clipped sums of per-record gradients of one model.
+
+    **Guarantee**: for a rule with sensitivity C, adding or removing one record changes the sum that
+    `clipped_sum` writes by at most C in L2 norm, up to the rounding of the sum itself, whatever the record.
+    It assumes that a record's loss does not depend on other records, which is enforced for known layers and
+    probed for all others.
+
+    Layers that draw random numbers (dropout) need a `seed` for each sum; with it the sum is a function of its
+    arguments and of the microbatch size, which is among `choices`.
+
+    Args:
+        model: The network; in training mode unless the caller chose otherwise. Its parameters are read at
+            each call.
+        loss: Maps (outputs, targets) to one loss per record, shape [B].
+        layout: The model's flat layout.
+        microbatch: Records that are processed at once; by default as many as `memory_limit` allows.
+        memory_limit: Bytes that activations and gradients of one microbatch may take, roughly.
+        method: "functional" (torch.func, any module), "loop" (one record at a time), or "auto".
+        choices: What an earlier engine of the same model chose (its `choices`), so that a resumed run
+            computes bit for bit what the first would have.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        layout: FlatLayout,
+        *,
+        microbatch: int | None = None,
+        memory_limit: int = 2**30,
+        method: Method = "auto",
+        choices: Mapping[str, Any] | None = None,
+    ) -> None:
+        if microbatch is not None and microbatch < 1:
+            raise ValueError(f"microbatch must be at least 1, got {microbatch}")
+        if memory_limit < 1:
+            raise ValueError(f"memory_limit must be a positive number of bytes, got {memory_limit}")
+        if method not in _METHODS:
+            raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+        refuse_mixing_modules(model)
+        self._model, self._loss, self._layout = model, loss, layout
+        self._microbatch, self._memory_limit, self._method = microbatch, memory_limit, method
+        self._microbatches: dict[str, int] = dict((choices or {}).get("microbatch", {}))
+        self._probed: set[str] = set()
+        self._functional = VectorizedGradients(model, loss, layout)
+        self._loop = LoopedGradients(model, loss, layout)
+
+    @property
+    def layout(self) -> FlatLayout:
+        """The layout of the sums."""
+        return self._layout
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What was chosen for the batches seen so far, fit for JSON; depends on shapes, never on records' values."""
+        return {"microbatch": dict(self._microbatches)}
+
+    def clipped_sum(
+        self, inputs: Batch, targets: Batch, rule: ClippingRule, out: Tensor, *, seed: int | None = None
+    ) -> ClipReport:
+        """Write the clipped sum (not mean) of the records' gradients into the flat `out`.
+
+        Args:
+            inputs: A tensor, or a tuple or dictionary of tensors, with records along dimension 0.
+            targets: The same for the loss.
+            rule: The clipping rule.
+            out: A flat vector of the layout, in the parameters' type; overwritten.
+            seed: For models with dropout: fixes its draws. Never a seed of the noise.
+        """
+        self._layout.check(out)
+        if out.dtype != self._layout.dtype:
+            raise ValueError(f"out must have the parameters' type {self._layout.dtype}, got {out.dtype}")
+        if seed is None and is_stochastic(self._model):
+            raise UserError(
+                "the model has active dropout: give a seed for each sum, or set its probability to 0"
+            )
+        weighing = Weighing.of(rule, self._layout)
+        size = batch_size(inputs, targets)
+        out.zero_()
+        if size == 0:
+            return self._report(*self._empty(weighing))
+        self._prepare(inputs, targets)
+        with torch.random.fork_rng(devices=[], enabled=seed is not None):
+            if seed is not None:
+                torch.manual_seed(seed)
+            return self._report(*self._sum(inputs, targets, weighing, out))
+
+    def _sum(self, inputs: Batch, targets: Batch, weighing: Weighing, out: Tensor) -> tuple[Tensor, Tensor]:
+        size = batch_size(inputs, targets)
+        step = self._microbatches[signature(inputs, targets)]
+        if size <= step:
+            return self._sums().add_clipped_sum(inputs, targets, weighing, out)
+        total = torch.zeros_like(out, dtype=torch.float64)
+        norms, losses = [], []
+        for part in _parts(size, step):
+            out.zero_()
+            cut_inputs, cut_targets = (
+                map_batch(lambda tensor, p=part: tensor[p], b) for b in (inputs, targets)
+            )
+            part_norms, part_losses = self._sums().add_clipped_sum(cut_inputs, cut_targets, weighing, out)
+            total += out
+            norms.append(part_norms)
+            losses.append(part_losses)
+        out.copy_(total)
+        return torch.cat(norms), torch.cat(losses)
+
+    def _sums(self) -> ClippedSums:
+        return self._loop if self._method == "loop" else self._functional
+
+    def _prepare(self, inputs: Batch, targets: Batch) -> None:
+        key = signature(inputs, targets)
+        if key not in self._probed:
+            probe_independence(self._model, self._loss, inputs, targets)
+            self._probed.add(key)
+        if self._microbatch is not None:
+            self._microbatches[key] = self._microbatch
+        elif key not in self._microbatches:
+            each = record_bytes(self._model, self._loss, self._layout, inputs, targets)
+            self._microbatches[key] = max(1, self._memory_limit // each)
+
+    def _empty(self, weighing: Weighing) -> tuple[Tensor, Tensor]:
+        device = self._layout.device
+        norms = torch.zeros(0, weighing.group_count, dtype=torch.float64, device=device)
+        return norms, torch.zeros(0, dtype=self._layout.dtype, device=device)
+
+    @staticmethod
+    def _report(norms: Tensor, losses: Tensor) -> ClipReport:
+        not_finite = int((~norms.isfinite().all(dim=1)).sum())
+        return ClipReport(norms=Private(norms), losses=Private(losses), not_finite=Private(not_finite))
+
+
+def _parts(size: int, step: int) -> Iterator[slice]:
+    return (slice(start, min(start + step, size)) for start in range(0, size, step))
