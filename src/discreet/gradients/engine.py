@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import UserError
-from discreet.gradients.batches import Batch, batch_size, map_batch, signature, tensors_of
+from discreet.gradients.batches import Batch, batch_size, rows_of, signature
 from discreet.gradients.clipping import ClippingRule
 from discreet.gradients.functional import LoopedGradients, VectorizedGradients
 from discreet.gradients.inspect import Loss, is_stochastic, probe_independence, refuse_mixing_modules
@@ -102,7 +102,7 @@ class GradientEngine:
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What was chosen for the batches seen so far, fit for JSON; depends on shapes, never on records' values."""
+        """What was chosen for the batches seen so far, fit for JSON; depends on shapes only."""
         return {"microbatch": dict(self._microbatches)}
 
     def clipped_sum(
@@ -144,10 +144,8 @@ class GradientEngine:
         norms, losses = [], []
         for part in _parts(size, step):
             out.zero_()
-            cut_inputs, cut_targets = (
-                map_batch(lambda tensor, p=part: tensor[p], b) for b in (inputs, targets)
-            )
-            part_norms, part_losses = self._sums().add_clipped_sum(cut_inputs, cut_targets, weighing, out)
+            chunk = rows_of(inputs, part), rows_of(targets, part)
+            part_norms, part_losses = self._sums().add_clipped_sum(*chunk, weighing, out)
             total += out
             norms.append(part_norms)
             losses.append(part_losses)

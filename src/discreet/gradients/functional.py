@@ -1,4 +1,4 @@
-"""Per-record gradients by brute force: exact for any module, the fallback and the yardstick of the fused engine."""
+"""Per-record gradients by brute force: exact for any module, the fallback and the yardstick."""
 
 from abc import ABC, abstractmethod
 

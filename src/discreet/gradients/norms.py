@@ -25,7 +25,8 @@ def squared_norms(gradients: Tensor) -> Tensor:
     flat = gradients.flatten(1)
     if flat.shape[1] == 0:
         return torch.zeros(flat.shape[0], dtype=torch.float64, device=flat.device)
-    return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64).square_()
+    norms: Tensor = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
+    return norms.square_()
 
 
 def round_up(squared: Tensor, dtype: torch.dtype) -> Tensor:
