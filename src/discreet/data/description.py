@@ -16,9 +16,9 @@ DTYPES = ("float32", "int64")
 class Description:
     """The public face of a set of records.
 
-    **Guarantee.** What was read off private records (a number of classes, the names of folders) is listed word
-    for word in `private_facts`, so that no such fact enters a certificate unnoticed. The schema hash covers the
-    schema and never a record.
+    **Guarantee.** What was read off private records (a number of classes, the names of folders) is listed
+    word for word in `private_facts`, so that no such fact enters a certificate unnoticed. The schema hash
+    covers the schema and never a record.
 
     Attributes:
         name: What people call the data set.

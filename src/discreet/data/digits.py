@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet.data.description import Description
-from discreet.data.records import Records, Splits
+from discreet.data.records import Records, Splits, hold_out
 from discreet.errors import UserError
 
 GREATEST_PIXEL = 16.0
@@ -24,7 +24,6 @@ def load() -> Splits:
     pixels, labels = load_digits(return_X_y=True)
     inputs = torch.as_tensor(pixels, dtype=torch.float32) * (2.0 / GREATEST_PIXEL) - 1.0
     targets = torch.as_tensor(labels, dtype=torch.int64)
-    held_out = torch.arange(len(targets)) % HOLDOUT_EVERY == HOLDOUT_EVERY - 1
     description = Description(
         name="digits",
         classes=10,
@@ -34,8 +33,4 @@ def load() -> Splits:
         size_is_public=True,
         public_facts=("a published data set: its size, its classes and the form of its images are public",),
     )
-    return Splits(
-        train=Records(inputs[~held_out], targets[~held_out], description),
-        public=Records(inputs[held_out], targets[held_out], description.renamed("digits holdout")),
-        declared="non-private holdout",
-    )
+    return hold_out(Records(inputs, targets, description), every=HOLDOUT_EVERY)

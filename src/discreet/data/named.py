@@ -19,6 +19,11 @@ IDX_FILES = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
+CIFAR_10_FILES = (
+    *(f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6)),
+    "cifar-10-batches-bin/test_batch.bin",
+)
+IMDB_FOLDERS = tuple(f"aclImdb/{split}/{kind}" for split in ("train", "test") for kind in ("neg", "pos"))
 FASHION = (
     "T-shirt/top",
     "Trouser",
@@ -116,6 +121,36 @@ def _fashion_mnist(folder: Path) -> Splits:
     return idx.load(folder, name="fashion-mnist", class_names=FASHION)
 
 
+def _cifar_10(folder: Path) -> Splits:
+    from discreet.data import cifar
+
+    return cifar.load_10(folder)
+
+
+def _cifar_100(folder: Path) -> Splits:
+    from discreet.data import cifar
+
+    return cifar.load_100(folder)
+
+
+def _svhn(folder: Path) -> Splits:
+    from discreet.data import svhn
+
+    return svhn.load(folder)
+
+
+def _imdb(folder: Path) -> Splits:
+    from discreet.data import imdb
+
+    return imdb.load(folder)
+
+
+def _adult(folder: Path) -> Splits:
+    from discreet.data import adult
+
+    return adult.load(folder)
+
+
 _REGISTRY = {
     known.name: known
     for known in (
@@ -140,6 +175,46 @@ _REGISTRY = {
             subfolders=("fashion-mnist", "FashionMNIST/raw"),
             layouts=(IDX_FILES,),
             load=_fashion_mnist,
+        ),
+        NamedData(
+            name="cifar-10",
+            summary="60,000 colour pictures of 10 kinds, 32 x 32",
+            default_model="cnn-cifar",
+            subfolders=("cifar-10", "."),
+            layouts=(CIFAR_10_FILES,),
+            load=_cifar_10,
+        ),
+        NamedData(
+            name="cifar-100",
+            summary="60,000 colour pictures of 100 kinds, 32 x 32",
+            default_model="cnn-cifar",
+            subfolders=("cifar-100", "."),
+            layouts=(("cifar-100-binary/train.bin", "cifar-100-binary/test.bin"),),
+            load=_cifar_100,
+        ),
+        NamedData(
+            name="svhn",
+            summary="99,289 house number digits from street views, 32 x 32",
+            default_model="cnn-cifar",
+            subfolders=("svhn", "."),
+            layouts=(("train_32x32.mat", "test_32x32.mat"),),
+            load=_svhn,
+        ),
+        NamedData(
+            name="imdb",
+            summary="50,000 film reviews, good or bad",
+            default_model="bow-imdb",
+            subfolders=("imdb", "."),
+            layouts=(("imdb_train.jsonl", "imdb_test.jsonl"), IMDB_FOLDERS),
+            load=_imdb,
+        ),
+        NamedData(
+            name="adult",
+            summary="48,842 rows of the 1994 census, income above 50,000 or not",
+            default_model="mlp",
+            subfolders=("adult",),
+            layouts=(("adult.data", "adult.test"),),
+            load=_adult,
         ),
     )
 }

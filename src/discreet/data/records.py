@@ -135,6 +135,18 @@ class Records:
             else self._store
         )
 
+    def select(self, indices: Tensor, *, name: str | None = None) -> Records:
+        """The records at `indices`, as records of their own."""
+        import torch
+
+        chosen: Tensor | InputStore = (
+            _Chosen(self._store, indices)
+            if not isinstance(self._store, torch.Tensor)
+            else self._store.index_select(0, indices)
+        )
+        form = self.description if name is None else self.description.renamed(name)
+        return Records(chosen, self.targets.index_select(0, indices), form)
+
     def require_trainable(self) -> None:
         """Refuses fewer than two records, or records all of one class."""
         checks.trainable(self.targets, name=self.description.name)
@@ -199,6 +211,41 @@ class Splits:
     def description(self) -> Description:
         """Description of the training records."""
         return self.train.description
+
+
+def hold_out(records: Records, *, every: int = 5) -> Splits:
+    """Gives up the privacy of every `every`-th record to show progress on; the rest stays private.
+
+    The rule looks at a record's number only, so which records are given up says nothing about the others.
+    """
+    import torch
+
+    if every < 2:
+        raise ValueError(f"every is {every}; it must be at least 2")
+    given_up = torch.arange(len(records)) % every == every - 1
+    if not bool(given_up.any()):
+        raise UserError(
+            f"{records.description.name}: {len(records)} records are too few to hold out every {every}th"
+        )
+    return Splits(
+        train=records.select((~given_up).nonzero().flatten()),
+        public=records.select(given_up.nonzero().flatten(), name=f"{records.description.name} holdout"),
+        declared="non-private holdout",
+    )
+
+
+class _Chosen:
+    """Some rows of another store."""
+
+    def __init__(self, store: InputStore, indices: Tensor) -> None:
+        self._store = store
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def gather(self, indices: Tensor) -> Tensor:
+        return self._store.gather(self._indices.index_select(0, indices))
 
 
 def _dtype(name: str) -> torch.dtype:
