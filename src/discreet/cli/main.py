@@ -1,0 +1,173 @@
+"""Which commands there are. Nothing heavy is imported before a command is chosen, so that help is instant."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+from discreet import __version__
+from discreet.errors import UserError
+
+_EPILOG = """\
+examples:
+  discreet train digits --epsilon 3
+  discreet train fashion-mnist --epsilon 3 --dry-run
+  discreet train patients.csv --target outcome --schema patients.toml --epsilon 2
+  discreet account --examples 60000 --expected-batch-size 256 --noise-multiplier 1.1 --releases 5000
+  discreet certificate runs/digits-1
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = _Parser(
+        prog="discreet",
+        description="Train PyTorch models with differential privacy, and say with proof what the result gives away.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"discreet {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _train(commands.add_parser("train", help="train a model privately and write its certificate"))
+    _account(commands.add_parser("account", help="epsilon for given settings, or settings for a given epsilon"))
+    _data(commands.add_parser("data", help="get a data set, or write a schema template for a table"))
+    _certificate(commands.add_parser("certificate", help="recompute a run's certificate from its event log"))
+    _recipes(commands.add_parser("recipes", help="list the recipes and their settings"))
+    return top
+
+
+def _train(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("data", nargs="?", help="a named data set (digits, mnist, ...), a CSV, Parquet or npz file, or an image folder")
+    add("--config", type=Path, metavar="TOML", help="read settings from a file; the command line goes before it")
+    add("--resume", type=Path, metavar="RUN", help="go on with a run that was interrupted; no other settings needed")
+    add("--dry-run", action="store_true", help="print the plan and what it costs, and stop")
+    add("--quiet", action="store_true", help="print the result only")
+
+    privacy = command.add_argument_group("privacy").add_argument
+    privacy("--epsilon", type=float, help="the budget (default 3)")
+    privacy("--delta", type=float, help="the budget's delta (default 1e-5)")
+    privacy("--accounting", choices=["visible", "hidden"], help="which certified accounting ends the run")
+    privacy("--seed", type=int, help="repeatable randomness, for research: the certificate then is no guarantee")
+
+    recipe = command.add_argument_group("recipe (see `discreet recipes`)").add_argument
+    recipe("--recipe", help="how to train (default dp-sgd)")
+    recipe("--expected-batch-size", type=int, help="mean size of a Poisson batch, B = qN")
+    recipe("--epochs", type=float, help="passes over the data")
+    recipe("--releases", type=int, help="noisy gradients to release, instead of epochs")
+    recipe("--noise-multiplier", type=float, help="sigma; calibrated to the budget when left out")
+    recipe("--clip-norm", type=float, help="C, the most that one record contributes")
+    recipe("--clipping", choices=["flat", "layer-wise", "automatic"], help="how gradients are clipped")
+    recipe("--learning-rate", type=float)
+    recipe("--learning-rate-schedule", metavar="KIND:NAME=X", help="such as cosine:end=0.1 or step:every=50,factor=0.5")
+    recipe("--noise-schedule", metavar="KIND:NAME=X", help="a factor on the noise multiplier")
+    recipe("--clip-schedule", metavar="KIND:NAME=X", help="a factor on the clip norm")
+    recipe("--average", type=float, help="release an exponential moving average of the weights, with this decay")
+    recipe("--set", action="append", metavar="NAME=VALUE", help="any other setting of the recipe; may be repeated")
+
+    model = command.add_argument_group("model").add_argument
+    model("--model", help="a network by name (default: one that suits the data)")
+    model("--model-option", action="append", metavar="NAME=VALUE", help="an option of the network; may be repeated")
+
+    records = command.add_argument_group("data").add_argument
+    records("--data-folder", type=Path, help="where data sets lie (default $DISCREET_DATA, then the cache folder)")
+    records("--target", help="the target column of a table")
+    records("--schema", type=Path, help="the schema of a table: public bounds and categories")
+    records("--image-size", type=int, help="the side that images of a folder are scaled to (default 32)")
+    records("--public", type=Path, metavar="FILE", help="records to show accuracy on, in the same form as the data")
+    records("--declared", choices=["public", "non-private holdout"], help="what the --public records are")
+    records("--size-is-public", action="store_true", default=None, help="declare that the number of records is public")
+    records("--no-evaluation", action="store_true", default=None, help="do not look at the evaluation records")
+
+    output = command.add_argument_group("output").add_argument
+    output("--output", type=Path, metavar="FOLDER", help="a new folder for the run (default runs/DATA-N)")
+    output("--marks", type=int, help="how often progress is written and accuracy taken (default 20)")
+    output("--checkpoint-seconds", type=float, help="time between two checkpoints (default 30; 0 after every release)")
+    output("--no-tensorboard", action="store_true", default=None, help="write no TensorBoard log")
+
+    machine = command.add_argument_group("machine").add_argument
+    machine("--device", help="where to compute (default: cuda where there is one, otherwise cpu)")
+    machine("--threads", type=int, help="processor threads (default: torch's)")
+    machine("--microbatch", type=int, help="records whose gradients are held at once (default: as memory allows)")
+    command.set_defaults(run=_lazily("train", "train"))
+
+
+def _account(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--epsilon", type=float, help="the target, when noise or releases are wanted")
+    add("--delta", type=float, default=1e-5, help="default 1e-5")
+    add("--sample-rate", type=float, help="q; or give the next two")
+    add("--examples", type=int, help="N")
+    add("--expected-batch-size", type=float, help="B = qN")
+    add("--noise-multiplier", type=float, help="sigma; left out, the smallest that keeps the target")
+    add("--releases", type=int, help="T; left out, the most that keep the target")
+    add("--epochs", type=float, help="T as passes over the data")
+    add("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_lazily("account", "account"))
+
+
+def _data(command: argparse.ArgumentParser) -> None:
+    commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    get = commands.add_parser("get", help="download a data set from its original address")
+    get.add_argument("name", help="mnist, fashion-mnist, cifar-10, cifar-100, svhn, imdb, adult")
+    get.add_argument("--folder", type=Path, help="where to (default $DISCREET_DATA, then the cache folder)")
+    get.set_defaults(run=_lazily("data", "get"))
+    listing = commands.add_parser("list", help="the data sets that have a name, and which are here")
+    listing.set_defaults(run=_lazily("data", "listing"))
+    schema = commands.add_parser("schema", help="write a schema template for a CSV or Parquet file")
+    schema.add_argument("table", type=Path)
+    schema.add_argument("--target", required=True, help="the target column")
+    schema.add_argument("--output", type=Path, help="the file to write (default: print)")
+    schema.set_defaults(run=_lazily("data", "schema"))
+
+
+def _certificate(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", type=Path, metavar="RUN", help="the folder of a run")
+    command.add_argument("--json", action="store_true", help="print the certificate as JSON")
+    command.set_defaults(run=_lazily("certificate", "certificate"))
+
+
+def _recipes(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", nargs="?", help="show the settings of one recipe")
+    command.set_defaults(run=_lazily("recipes", "recipes"))
+
+
+def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    def run(arguments: argparse.Namespace) -> int:
+        return int(getattr(import_module(f"discreet.cli.{module}"), function)(arguments))
+
+    return run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 when it did what was asked, 2 when something has to change first."""
+    parsed = parser().parse_args(arguments)
+    try:
+        return int(parsed.run(parsed))
+    except UserError as error:
+        return _complain(str(error))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _complain("the disk is full; what was charged stays charged: make room and use --resume")
+        return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        return _complain("interrupted", 130)
+
+
+def _complain(message: str, code: int = 2) -> int:
+    print(f"discreet: {message}", file=sys.stderr)
+    return code

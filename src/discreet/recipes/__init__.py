@@ -1,0 +1,25 @@
+"""One recipe is one file. This is the list of them."""
+
+from __future__ import annotations
+
+from discreet.errors import UserError
+from discreet.recipes.dp_adam import DPAdam
+from discreet.recipes.dp_adambc import DPAdamBC
+from discreet.recipes.dp_adamw import DPAdamW
+from discreet.recipes.dp_optimizer import DPOptimizer
+from discreet.recipes.dp_sgd import DPSGD
+from discreet.recipes.first_order import FirstOrder
+
+RECIPES: dict[str, type[FirstOrder]] = {
+    recipe.name: recipe for recipe in (DPSGD, DPAdam, DPAdamW, DPAdamBC, DPOptimizer)
+}
+
+
+def find(name: str) -> type[FirstOrder]:
+    """The recipe of that name."""
+    if name not in RECIPES:
+        raise UserError(f"recipe is {name!r}; there are {', '.join(RECIPES)}")
+    return RECIPES[name]
+
+
+__all__ = ["RECIPES", "DPAdam", "DPAdamBC", "DPAdamW", "DPOptimizer", "DPSGD", "FirstOrder", "find"]

@@ -1,0 +1,149 @@
+"""How public parameters move: functions of the release number and of nothing else.
+
+A schedule never sees data, losses or weights. That is what lets a plan be accounted before it runs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """A positive public number for each release, counted from 0."""
+
+    kind: ClassVar[str]
+
+    def at(self, release: int, releases: int) -> float:
+        """The value for `release` out of `releases` planned ones."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant:
+    """The same value throughout."""
+
+    kind: ClassVar[str] = "constant"
+    value: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("value", self.value)
+
+    def at(self, release: int, releases: int) -> float:
+        """The value, whatever the release."""
+        return self.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """`start`, multiplied by `factor` after every `every` releases."""
+
+    kind: ClassVar[str] = "step"
+    start: float = 1.0
+    factor: float = 0.5
+    every: int
+
+    def __post_init__(self) -> None:
+        _positive("start", self.start)
+        _positive("factor", self.factor)
+        if self.every < 1:
+            raise ValueError(f"every is {self.every}; a step schedule needs at least 1 release per step")
+
+    def at(self, release: int, releases: int) -> float:
+        """The value of the step that `release` lies on."""
+        return self.start * self.factor ** (release // self.every)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ramp:
+    """From `start` to `end` over the planned releases; subclasses say along which curve."""
+
+    start: float = 1.0
+    end: float
+
+    def __post_init__(self) -> None:
+        _positive("start", self.start)
+        _positive("end", self.end)
+
+    @staticmethod
+    def progress(release: int, releases: int) -> float:
+        """0 at the first planned release, 1 at the last."""
+        return min(max(release / (releases - 1), 0.0), 1.0) if releases > 1 else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(Ramp):
+    """A straight line from `start` to `end`."""
+
+    kind: ClassVar[str] = "linear"
+
+    def at(self, release: int, releases: int) -> float:
+        """The value on the line."""
+        return self.start + (self.end - self.start) * self.progress(release, releases)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential(Ramp):
+    """A constant ratio from one release to the next, from `start` to `end`."""
+
+    kind: ClassVar[str] = "exponential"
+
+    def at(self, release: int, releases: int) -> float:
+        """The value on the geometric curve."""
+        return float(self.start * (self.end / self.start) ** self.progress(release, releases))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cosine(Ramp):
+    """Half a cosine wave from `start` to `end`: flat at both ends."""
+
+    kind: ClassVar[str] = "cosine"
+
+    def at(self, release: int, releases: int) -> float:
+        """The value on the half wave."""
+        weight = 0.5 * (1.0 + math.cos(math.pi * self.progress(release, releases)))
+        return self.end + (self.start - self.end) * weight
+
+
+_KINDS: dict[str, type[Constant] | type[Step] | type[Linear] | type[Exponential] | type[Cosine]] = {
+    cls.kind: cls for cls in (Constant, Step, Linear, Exponential, Cosine)
+}
+
+
+def parse(text: str) -> Schedule:
+    """The schedule that a line such as `cosine:end=0.1` or `step:every=50,factor=0.5` describes."""
+    kind, _, rest = text.partition(":")
+    settings: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        name, equals, value = part.partition("=")
+        try:
+            settings[name.strip()] = int(value) if name.strip() == "every" else float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ValueError(f"schedule {text!r}: {part!r} is not of the form name=number")
+    return from_json({"kind": kind.strip(), **settings})
+
+
+def to_json(schedule: Schedule) -> dict[str, Any]:
+    """A plain dictionary that `from_json` reads back."""
+    return {"kind": schedule.kind, **asdict(schedule)}  # type: ignore[call-overload]
+
+
+def from_json(record: dict[str, Any]) -> Schedule:
+    """The schedule that `to_json` wrote."""
+    settings = dict(record)
+    kind = settings.pop("kind", None)
+    if kind not in _KINDS:
+        raise ValueError(f"schedule kind is {kind!r}; it can be {', '.join(sorted(_KINDS))}")
+    try:
+        return _KINDS[kind](**settings)
+    except TypeError as error:
+        raise ValueError(f"schedule {kind!r}: {str(error).split('__init__() ')[-1]}") from None
+
+
+def _positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} is {value}; a schedule's values are positive and finite")

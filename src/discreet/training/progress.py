@@ -1,0 +1,172 @@
+"""Telling people how far a run is: a line of JSON, TensorBoard, the terminal.
+
+What is told is public: release numbers, settings, the epsilon spent, and accuracy on public records. Times are whole
+seconds and are taken at marks of many releases, because how long one release took says something about its batch.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What is known at some point of a run."""
+
+    release: int
+    of: int
+    epsilon: float
+    budget: float
+    noise_multiplier: float
+    learning_rate: float
+    accuracy: float | None
+    seconds: int
+
+
+class Listener(Protocol):
+    """Somebody who wants to hear how the run goes."""
+
+    def release(self, number: int) -> None:
+        """A release was made."""
+        ...
+
+    def mark(self, mark: Mark) -> None:
+        """A point was reached at which more is told."""
+        ...
+
+    def close(self) -> None:
+        """The run has ended."""
+        ...
+
+
+class JsonLines:
+    """One JSON object per mark, appended to a file. A resumed run goes on in the same file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def release(self, number: int) -> None:
+        """Nothing: only marks are written."""
+
+    def mark(self, mark: Mark) -> None:
+        """Write the mark."""
+        self._file.write(json.dumps(asdict(mark)) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class TensorBoard:
+    """Scalars for TensorBoard."""
+
+    def __init__(self, folder: Path) -> None:
+        from torch.utils.tensorboard.writer import SummaryWriter
+
+        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+
+    def release(self, number: int) -> None:
+        """Nothing: only marks are written."""
+
+    def mark(self, mark: Mark) -> None:
+        """Write the mark's numbers at its release."""
+        for name, value in asdict(mark).items():
+            if name not in ("release", "of", "seconds") and value is not None:
+                self._writer.add_scalar(name, value, mark.release)  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Write out what is left."""
+        self._writer.close()  # type: ignore[no-untyped-call]
+
+
+class Terminal:
+    """A progress bar; where the output is not a terminal, one line per mark."""
+
+    def __init__(self, console: Console, *, releases: int, budget: float, done: int = 0) -> None:
+        self._console, self._budget = console, budget
+        self._progress: Progress | None = None
+        self._task = TaskID(0)
+        if console.is_terminal:
+            self._progress = Progress(
+                BarColumn(bar_width=None),
+                TextColumn("release {task.completed:.0f}/{task.total:.0f}"),
+                TextColumn("{task.fields[told]}"),
+                TimeRemainingColumn(compact=True),
+                console=console,
+            )
+            self._task = self._progress.add_task("", total=releases, completed=done, told=f"epsilon 0 of {budget:g}")
+            self._progress.start()
+
+    def release(self, number: int) -> None:
+        """Move the bar."""
+        if self._progress:
+            self._progress.update(self._task, completed=number)
+
+    def mark(self, mark: Mark) -> None:
+        """Show epsilon and accuracy."""
+        told = f"epsilon {mark.epsilon:.3f} of {mark.budget:g}"
+        if mark.accuracy is not None:
+            told += f"  accuracy {mark.accuracy:.2%}"
+        if self._progress:
+            self._progress.update(self._task, completed=mark.release, told=told)
+        else:
+            left = mark.seconds * (mark.of - mark.release) / mark.release
+            self._console.print(f"release {mark.release}/{mark.of}  {told}  {left:.0f} s left", highlight=False)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._progress:
+            self._progress.stop()
+
+
+class Progressing:
+    """Passes what happens in a run on to listeners, and decides when a mark is due.
+
+    Args:
+        listeners: who hears of it.
+        releases: how many releases the plan has.
+        marks: how many marks to spread over them.
+    """
+
+    def __init__(self, listeners: list[Listener], *, releases: int, marks: int) -> None:
+        self._listeners = listeners
+        self._stride = max(1, -(-releases // max(1, marks)))
+        self._releases = releases
+        self._start = time.monotonic()
+
+    def due(self, number: int) -> bool:
+        """Whether a mark is due after that release."""
+        return number % self._stride == 0 or number == self._releases
+
+    def seconds(self) -> int:
+        """Whole seconds since the start."""
+        return round(time.monotonic() - self._start)
+
+    def release(self, number: int) -> None:
+        """Pass a release on."""
+        for listener in self._listeners:
+            listener.release(number)
+
+    def mark(self, **facts: Any) -> None:
+        """Pass a mark on."""
+        mark = Mark(seconds=self.seconds(), **facts)
+        for listener in self._listeners:
+            listener.mark(mark)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for listener in self._listeners:
+            listener.close()

@@ -1,0 +1,187 @@
+"""The loop: charge, draw, clip and sum, add noise, step. One turn of it is one release."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from discreet.gradients.engine import GradientEngine
+from discreet.gradients.layout import trainable_parameters
+from discreet.noise.gaussian import add_gaussian_
+from discreet.noise.key import RunKey
+from discreet.plan import Plan
+from discreet.training import checkpoint
+from discreet.training.odometer import Odometer
+from discreet.training.state import TrainState
+
+if TYPE_CHECKING:
+    from discreet.accounting import Event
+
+
+class Data(Protocol):
+    """Records by index."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, indices: Tensor) -> tuple[Any, Tensor]:
+        """Inputs and targets of the records at `indices`."""
+        ...
+
+
+class Filter(Protocol):
+    """Who is asked before a release, and remembers it durably."""
+
+    @property
+    def charged(self) -> int:
+        """How many releases have been charged."""
+        ...
+
+    def charge(self, event: Event) -> None:
+        """Charge one more release; raises `BudgetExhausted` and charges nothing where it would overshoot."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """What is known to everybody after a release."""
+
+    number: int
+    of: int
+    epsilon: float
+    noise_multiplier: float
+    learning_rate: float
+
+
+class Run(AbstractContextManager["Run"]):
+    """A run in progress: iterate over it, and each item is one release.
+
+    Guarantee: the filter is asked, and the charge is on disk, before a release's records are drawn. All randomness
+    is a function of the run's key and the release's number, so a run that is resumed makes the same releases again
+    and no others.
+
+    Args:
+        plan: what to do.
+        model: the network; its weights are the start, and are moved in place.
+        data: the private records.
+        engine: where clipped sums of the model's gradients come from.
+        key: the randomness.
+        filter: asked before every release.
+        checkpoint_path: where to save the state; nowhere, when not given.
+        checkpoint_seconds: at least so much time lies between two checkpoints; 0 saves after every release.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        model: nn.Module,
+        data: Data,
+        *,
+        engine: GradientEngine,
+        key: RunKey,
+        filter: Filter,
+        checkpoint_path: Path | None = None,
+        checkpoint_seconds: float = 30.0,
+    ) -> None:
+        self.plan, self.model, self.data, self.key = plan, model, data, key
+        self.engine, self.layout = engine, engine.layout
+        self.state = TrainState.of(model, self.layout, plan.optimizer, averaged=plan.average is not None)
+        self.device = self.state.parameters.device
+        self.odometer = Odometer(plan)
+        self.stop_requested = False
+        self._filter = filter
+        self._checkpoint_path, self._checkpoint_seconds = checkpoint_path, checkpoint_seconds
+        self._last_checkpoint = time.monotonic()
+        self._digest = plan.digest()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every planned release has been made."""
+        return self.state.releases >= self.plan.releases
+
+    def __iter__(self) -> Iterator[Release]:
+        """Make the releases that are left, one per item, until the plan's end or `stop_requested`."""
+        while not (self.finished or self.stop_requested):
+            yield self.release()
+
+    def release(self) -> Release:
+        """Make the next release."""
+        number = self.state.releases
+        if number >= self._filter.charged:
+            self._filter.charge(self.plan.event(number))
+        stddev = self._private_gradient(number)
+        scale = self.plan.sampler.expected_batch_size
+        learning_rate = self.plan.learning_rate_at(number)
+        self.state.step(
+            learning_rate=learning_rate, noise_variance=(stddev / scale) ** 2, average=self.plan.average
+        )
+        self._save_now_and_then()
+        return Release(
+            number=number + 1,
+            of=self.plan.releases,
+            epsilon=self.odometer.spent(number + 1),
+            noise_multiplier=self.plan.noise.multiplier_at(number),
+            learning_rate=learning_rate,
+        )
+
+    def _private_gradient(self, number: int) -> float:
+        """Put the noisy mean gradient of a fresh batch into the state and give the noise's deviation in the sum."""
+        rule = self.plan.clipping.at(number, self.plan.releases)
+        stddev = self.plan.noise.multiplier_at(number) * rule.sensitivity
+        indices = self.plan.sampler.draw(self.key.stream("batch", number))
+        inputs, targets = self.data.batch(indices)
+        self.engine.clipped_sum(
+            on_device(inputs, self.device),
+            targets.to(self.device),
+            rule,
+            self.state.gradient,
+            seed=int(self.key.stream("model", number).words(1)[0]) & (2**63 - 1),
+        )
+        add_gaussian_(self.state.gradient, stddev, self.key.stream("noise", number))
+        self.state.gradient.div_(self.plan.sampler.expected_batch_size)
+        return stddev
+
+    def save(self) -> None:
+        """Write a checkpoint now."""
+        if self._checkpoint_path is not None:
+            checkpoint.save(self._checkpoint_path, self.state, plan=self._digest, facts=self.facts())
+            self._last_checkpoint = time.monotonic()
+
+    def resume(self) -> Self:
+        """Take up the state of the checkpoint."""
+        assert self._checkpoint_path is not None, "a run without a checkpoint path cannot be resumed"
+        checkpoint.load(self._checkpoint_path, self.state, plan=self._digest)
+        return self
+
+    def facts(self) -> dict[str, Any]:
+        """What a resumed run has to know to compute the very same numbers."""
+        return {"choices": self.engine.choices, "threads": torch.get_num_threads(), "torch": torch.__version__}
+
+    def _save_now_and_then(self) -> None:
+        if self.finished or time.monotonic() - self._last_checkpoint >= self._checkpoint_seconds:
+            self.save()
+
+    def close(self) -> None:
+        """Leave the model with the weights that are released, in tensors of its own."""
+        self.layout.bind(self.model, self.state.released())
+        for _, parameter in trainable_parameters(self.model):
+            parameter.data = parameter.data.clone()
+
+    def __exit__(self, *_: object) -> None:
+        """Close the run."""
+        self.close()
+
+
+def on_device(inputs: Any, device: torch.device) -> Any:
+    """A tensor, or a dictionary or tuple of tensors, moved."""
+    if isinstance(inputs, Tensor):
+        return inputs.to(device)
+    if isinstance(inputs, dict):
+        return {name: value.to(device) for name, value in inputs.items()}
+    return tuple(value.to(device) for value in inputs)
