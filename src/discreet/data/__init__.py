@@ -2,6 +2,7 @@
 
 from discreet.data.description import Description
 from discreet.data.named import load, names
+from discreet.data.opening import default_model, open_data
 from discreet.data.records import InputStore, Records, Splits
 
-__all__ = ["Description", "InputStore", "Records", "Splits", "load", "names"]
+__all__ = ["Description", "InputStore", "Records", "Splits", "default_model", "load", "names", "open_data"]
