@@ -24,6 +24,13 @@ class PixelScale:
         if not self.deviation > 0:
             raise ValueError(f"deviation is {self.deviation}; it must be greater than 0")
 
+    def apply(self, images: Tensor) -> Tensor:
+        """Images of bytes as scaled float32."""
+        import torch
+
+        scaled = images.to(torch.float32).mul_(1.0 / (255.0 * self.deviation))
+        return scaled.sub_(self.mean / self.deviation)
+
     def schema(self) -> Mapping[str, Any]:
         """The scaling as part of a data set's schema."""
         return {
@@ -50,7 +57,4 @@ class Pixels:
 
     def gather(self, indices: Tensor) -> Tensor:
         """The images at `indices` as scaled float32."""
-        import torch
-
-        rows = self.images.index_select(0, indices).to(torch.float32)
-        return rows.mul_(1.0 / (255.0 * self.scale.deviation)).sub_(self.scale.mean / self.scale.deviation)
+        return self.scale.apply(self.images.index_select(0, indices))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from discreet.data import checks
 from discreet.data.description import Description
@@ -146,6 +146,10 @@ class Records:
         )
         form = self.description if name is None else self.description.renamed(name)
         return Records(chosen, self.targets.index_select(0, indices), form)
+
+    def with_schema(self, schema: Mapping[str, Any]) -> Records:
+        """The same records, said to have become what they are by another schema."""
+        return Records(self._store, self.targets, replace(self.description, schema=schema))
 
     def require_trainable(self) -> None:
         """Refuses fewer than two records, or records all of one class."""
