@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from discreet.accounting import Accounting, Budget, Certificate
-from discreet.data import Description, Records
+from discreet.accounting import Accounting, Budget
+from discreet.data import Records
 from discreet.errors import UserError
-from discreet.gradients.batches import synthetic_like
+from discreet.gradients.batches import Batch, synthetic_like
 from discreet.gradients.engine import GradientEngine
 from discreet.gradients.layout import FlatLayout
 from discreet.noise.key import RunKey
@@ -26,14 +24,201 @@ from discreet.training.files import read_json, write_json
 from discreet.training.folder import RunFolder
 from discreet.training.outcome import Result, conclude
 from discreet.training.progress import Listener, Progressing
-from discreet.training.run import Data, Run, on_device
+from discreet.training.run import Run, on_device
 
 if TYPE_CHECKING:
     from discreet.recipes import FirstOrder
 
 Loss = Callable[[Any, Tensor], Tensor]
 
+_FORMAT = 1
+
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """The cross-entropy of each record."""
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def fit(
+    model: nn.Module,
+    data: Records,
+    recipe: FirstOrder,
+    budget: Budget,
+    *,
+    loss: Loss = cross_entropy,
+    public: PublicData | None = None,
+    folder: Path | str | None = None,
+    seed: int | None = None,
+    accounting: Accounting = Accounting.VISIBLE,
+    microbatch: int | None = None,
+    listeners: Sequence[Listener] = (),
+    marks: int = 20,
+) -> Result:
+    """Train `model` privately, in place, and certify what the result gives away.
+
+    Args:
+        model: the network, on the device that is to compute.
+        data: the private records.
+        recipe: how to train.
+        budget: the most that may be spent.
+        loss: the loss of each record, as a function of outputs and targets.
+        public: records to take accuracy on: public, or declared not to be private.
+        folder: a new folder for event log, checkpoints, released model and certificate. Without one the run lives
+            in memory and cannot be resumed.
+        seed: makes the run repeatable, for research; the certificate then is no guarantee.
+        accounting: what the adversary is taken to see.
+        microbatch: records whose gradients are held at once; as memory allows, when left out.
+        listeners: who is told of progress.
+        marks: how often progress is told and accuracy taken.
+    """
+    run = start(
+        model, data, recipe, budget, loss=loss, folder=folder, seed=seed, accounting=accounting, microbatch=microbatch
+    )
+    drive(run, public=public, listeners=listeners, marks=marks)
+    return conclude(run)
+
+
+def start(
+    model: nn.Module,
+    data: Records,
+    recipe: FirstOrder,
+    budget: Budget,
+    *,
+    loss: Loss = cross_entropy,
+    folder: Path | str | None = None,
+    seed: int | None = None,
+    accounting: Accounting = Accounting.VISIBLE,
+    microbatch: int | None = None,
+    checkpoint_seconds: float = 30.0,
+    notes: dict[str, Any] | None = None,
+) -> Run:
+    """A run to iterate over: each item is one release. `conclude` ends it and gives the certificate.
+
+    Everything that can be refused is refused here, before a folder is made or anything is charged.
+
+    Args:
+        model: as in `fit`, like all that are not named here.
+        data: the private records.
+        recipe: how to train.
+        budget: the most that may be spent.
+        loss: the loss of each record.
+        folder: a new folder for the run.
+        seed: makes the run repeatable.
+        accounting: what the adversary is taken to see.
+        microbatch: records whose gradients are held at once.
+        checkpoint_seconds: time between two checkpoints; 0 saves after every release.
+        notes: plain values to keep in the folder with the plan (how the model and the data are found again).
+    """
+    plan = recipe.plan(len(data), budget, accounting=accounting)
+    if budget.delta >= 1 / len(data):
+        warnings.warn(
+            f"delta {budget.delta:g} is not below 1/n = {1 / len(data):.2g}: such a guarantee allows the release of "
+            "whole records; choose a smaller one",
+            stacklevel=2,
+        )
+    engine = GradientEngine(model, loss, FlatLayout.of(model), microbatch=microbatch)
+    rehearse(engine, plan, data)
+    plan.optimizer.build([nn.Parameter(torch.zeros(1))])
+    key = RunKey.secret() if seed is None else RunKey.from_seed(seed)
+    if folder is None:
+        return Run(plan, model, data, engine=engine, key=key)
+    place = RunFolder.create(Path(folder))
+    try:
+        key.save(place.key)
+        write_json(place.settings, {"format": _FORMAT, "plan": plan.to_json(), "notes": notes or {}})
+        run = Run(
+            plan, model, data, engine=engine, key=key, folder=place, checkpoint_seconds=checkpoint_seconds
+        )
+        run.save()
+    except BaseException:
+        place.discard()
+        raise
+    return run
+
+
+def resume(
+    folder: Path | str,
+    model: nn.Module,
+    data: Records,
+    recipe: FirstOrder,
+    budget: Budget,
+    *,
+    loss: Loss = cross_entropy,
+    accounting: Accounting = Accounting.VISIBLE,
+    microbatch: int | None = None,
+    checkpoint_seconds: float = 30.0,
+) -> Run:
+    """A run taken up where it was interrupted, with the arguments that it was started with.
+
+    What was charged and not yet saved is made again with the draws that it had, and is not charged twice.
+    """
+    place = RunFolder.open(Path(folder))
+    plan = recipe.plan(len(data), budget, accounting=accounting)
+    if read_json(place.settings)["plan"] != plan.to_json():
+        raise UserError(f"{place.path} was started with other settings or other data; it is resumed with the same ones")
+    if not place.key.is_file():
+        raise UserError(f"{place.path} has ended: its key is gone, and it cannot be resumed")
+    facts = checkpoint.peek(place.checkpoint)
+    if facts["threads"] != torch.get_num_threads() or facts["torch"] != torch.__version__:
+        warnings.warn(
+            f"the run was started with {facts['threads']} threads of torch {facts['torch']}: the last digits of the "
+            "weights may differ from those of an uninterrupted run",
+            stacklevel=2,
+        )
+    engine = GradientEngine(
+        model, loss, FlatLayout.of(model), microbatch=microbatch, choices=facts["choices"]
+    )
+    rehearse(engine, plan, data)
+    run = Run(
+        plan,
+        model,
+        data,
+        engine=engine,
+        key=RunKey.load(place.key),
+        folder=place,
+        checkpoint_seconds=checkpoint_seconds,
+        resumed=True,
+    )
+    checkpoint.load(place.checkpoint, run.state, plan=plan.digest())
+    return run
+
+
+def rehearse(engine: GradientEngine, plan: Plan, data: Records, records: int = 2) -> None:
+    """Send made-up records of the data's form through the engine, so that a model that cannot be trained says so now."""
+    inputs, targets = made_up(data, records, engine.layout.device)
+    out = engine.layout.zeros()
+    engine.clipped_sum(inputs, targets, plan.clipping.at(0, plan.releases), out, seed=0)
+
+
+def made_up(data: Records, records: int, device: torch.device) -> tuple[Batch, Batch]:
+    """Random records of the form that the data have; of the data themselves only the form is looked at."""
+    generator = torch.Generator().manual_seed(0)
+    inputs, targets = data.batch(torch.tensor([0]))
+    return on_device(synthetic_like(inputs, records, generator), device), on_device(
+        synthetic_like(targets, records, generator), device
+    )
+
+
+def drive(
+    run: Run,
+    *,
+    public: PublicData | None = None,
+    listeners: Sequence[Listener] = (),
+    marks: int = 20,
+) -> None:
+    """Make all releases that are left, telling the listeners of each and, now and then, of accuracy."""
+    with Progressing(list(listeners), releases=run.plan.releases, marks=marks) as progress:
+        for release in run:
+            progress.release(release.number)
+            if progress.due(release.number):
+                with run.released_weights() as released:
+                    measured = None if public is None else accuracy(released, public)
+                progress.mark(
+                    release=release.number,
+                    of=release.of,
+                    epsilon=release.epsilon,
+                    budget=run.plan.budget.epsilon,
+                    noise_multiplier=release.noise_multiplier,
+                    learning_rate=release.learning_rate,
+                    accuracy=measured,
+                )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ from discreet.noise.gaussian import add_gaussian_
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
 from discreet.training import checkpoint
+from discreet.training.folder import RunFolder
 from discreet.training.odometer import Odometer
 from discreet.training.state import TrainState
 
@@ -73,7 +73,7 @@ class Run(AbstractContextManager["Run"]):
         engine: where clipped sums of the model's gradients come from.
         key: the randomness.
         filter: asked before every release.
-        checkpoint_path: where to save the state; nowhere, when not given.
+        folder: where to save the state; without one the run lives in memory.
         checkpoint_seconds: at least so much time lies between two checkpoints; 0 saves after every release.
     """
 
@@ -86,7 +86,7 @@ class Run(AbstractContextManager["Run"]):
         engine: GradientEngine,
         key: RunKey,
         filter: Filter,
-        checkpoint_path: Path | None = None,
+        folder: RunFolder | None = None,
         checkpoint_seconds: float = 30.0,
     ) -> None:
         self.plan, self.model, self.data, self.key = plan, model, data, key
@@ -95,8 +95,8 @@ class Run(AbstractContextManager["Run"]):
         self.device = self.state.parameters.device
         self.odometer = Odometer(plan)
         self.stop_requested = False
-        self._filter = filter
-        self._checkpoint_path, self._checkpoint_seconds = checkpoint_path, checkpoint_seconds
+        self.filter = filter
+        self.folder, self._checkpoint_seconds = folder, checkpoint_seconds
         self._last_checkpoint = time.monotonic()
         self._digest = plan.digest()
 
@@ -113,8 +113,8 @@ class Run(AbstractContextManager["Run"]):
     def release(self) -> Release:
         """Make the next release."""
         number = self.state.releases
-        if number >= self._filter.charged:
-            self._filter.charge(self.plan.event(number))
+        if number >= self.filter.charged:
+            self.filter.charge(self.plan.event(number))
         stddev = self._private_gradient(number)
         scale = self.plan.sampler.expected_batch_size
         learning_rate = self.plan.learning_rate_at(number)
@@ -149,15 +149,9 @@ class Run(AbstractContextManager["Run"]):
 
     def save(self) -> None:
         """Write a checkpoint now."""
-        if self._checkpoint_path is not None:
-            checkpoint.save(self._checkpoint_path, self.state, plan=self._digest, facts=self.facts())
+        if self.folder is not None:
+            checkpoint.save(self.folder.checkpoint, self.state, plan=self._digest, facts=self.facts())
             self._last_checkpoint = time.monotonic()
-
-    def resume(self) -> Self:
-        """Take up the state of the checkpoint."""
-        assert self._checkpoint_path is not None, "a run without a checkpoint path cannot be resumed"
-        checkpoint.load(self._checkpoint_path, self.state, plan=self._digest)
-        return self
 
     def facts(self) -> dict[str, Any]:
         """What a resumed run has to know to compute the very same numbers."""
@@ -166,6 +160,15 @@ class Run(AbstractContextManager["Run"]):
     def _save_now_and_then(self) -> None:
         if self.finished or time.monotonic() - self._last_checkpoint >= self._checkpoint_seconds:
             self.save()
+
+    @contextmanager
+    def released_weights(self) -> Iterator[nn.Module]:
+        """The model with the weights that a release would carry now: the average's, where the recipe has one."""
+        self.layout.bind(self.model, self.state.released())
+        try:
+            yield self.model
+        finally:
+            self.layout.bind(self.model, self.state.parameters)
 
     def close(self) -> None:
         """Leave the model with the weights that are released, in tensors of its own."""
