@@ -8,10 +8,26 @@ from discreet.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
     from torch import Tensor
 
 ROWS_AT_ONCE = 65_536
+
+
+def array(values: ArrayLike | Tensor, *, name: str, kinds: str = "biuf") -> NDArray[Any]:
+    """Values as an array of one of NumPy's `kinds`, real numbers if not said; refuses ragged rows and objects."""
+    import numpy as np
+    import torch
+
+    try:
+        found = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    except ValueError as error:
+        raise UserError(f"{name} have rows of different lengths") from error
+    if found.ndim < 1 or found.dtype.kind not in kinds:
+        raise UserError(
+            f"{name} are of type {found.dtype}; they must be plain numbers, one row for each record"
+        )
+    return found
 
 
 def integer_labels(labels: NDArray[Any], *, name: str) -> NDArray[np.int64]:

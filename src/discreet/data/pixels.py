@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
+
+CHANNELS = (1, 3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +55,18 @@ class Pixels:
             raise ValueError(f"images are {images.dtype} of {images.ndim} dimensions; need uint8 of 4")
         self.images = images
         self.scale = scale
+
+    @classmethod
+    def of_array(cls, images: NDArray[np.uint8], scale: PixelScale | None = None) -> Pixels:
+        """Images with their 1 or 3 channels first, last or (grey) left out."""
+        import numpy as np
+        import torch
+
+        if images.ndim == 3:
+            images = images[:, None]
+        elif images.shape[1] not in CHANNELS and images.shape[3] in CHANNELS:
+            images = images.transpose(0, 3, 1, 2)
+        return cls(torch.from_numpy(np.array(images)), scale or PixelScale())
 
     def __len__(self) -> int:
         return len(self.images)

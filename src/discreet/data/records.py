@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from discreet.data import checks
 from discreet.data.description import Description
+from discreet.data.pixels import Pixels
 from discreet.errors import UserError
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class Records:
         """Records of arrays or tensors already in numeric form.
 
         Args:
-            inputs: One row per record. Numbers become float32, or int64 where `vocabulary` is given.
+            inputs: One row per record. Numbers become float32, token ids int64. Images of bytes (uint8 with a
+                channel axis first, last or not at all) are scaled to [-1, 1].
             targets: Whole numbers from 0, one per record.
             name: What to call the data set.
             classes: Number of classes. Left out, it is the greatest label + 1, a fact read off the records,
@@ -76,14 +78,17 @@ class Records:
         import numpy as np
         import torch
 
-        rows = torch.as_tensor(np.asarray(inputs) if not isinstance(inputs, torch.Tensor) else inputs)
-        if rows.ndim < 1 or rows.is_complex():
-            raise UserError(f"{name}: inputs must be real numbers with one row per record")
-        rows = rows.to(torch.int64 if vocabulary is not None else torch.float32).contiguous()
-        raw_labels = (
-            targets.detach().cpu().numpy() if isinstance(targets, torch.Tensor) else np.asarray(targets)
+        raw = checks.array(inputs, name=f"{name}: inputs", kinds="biuf" if vocabulary is None else "biu")
+        labels = torch.from_numpy(
+            checks.integer_labels(checks.array(targets, name=f"{name}: targets"), name=name)
         )
-        labels = torch.from_numpy(checks.integer_labels(raw_labels, name=name))
+        rows: Tensor | Pixels
+        if vocabulary is None and raw.dtype == np.uint8 and raw.ndim in (3, 4):
+            rows = Pixels.of_array(raw)
+            shape, schema = tuple(rows.images.shape[1:]), rows.scale.schema()
+        else:
+            rows = torch.from_numpy(np.ascontiguousarray(raw, np.float32 if vocabulary is None else np.int64))
+            shape, schema = tuple(rows.shape[1:]), {"kind": "arrays"}
         public_facts: tuple[str, ...] = ("the shape and type of the inputs",)
         private_facts: tuple[str, ...] = ()
         if classes is None and class_names:
@@ -97,10 +102,10 @@ class Records:
             name=name,
             classes=classes,
             class_names=class_names,
-            input_shape=tuple(rows.shape[1:]),
+            input_shape=shape,
             input_dtype="float32" if vocabulary is None else "int64",
             vocabulary=vocabulary,
-            schema={"kind": "arrays"},
+            schema=schema,
             size_is_public=size_is_public,
             public_facts=public_facts,
             private_facts=private_facts,
