@@ -1,0 +1,175 @@
+"""What several releases cost together: epsilon at a delta, and delta at an epsilon.
+
+Two calculi compose the *whole* sequence, each in its own terms: Renyi divergences, which add, and privacy
+loss distributions, which convolve. The smaller of the two complete answers is taken; they are never mixed,
+because a sum of epsilons from different calculi is not a bound on anything.
+
+**Guarantee.** The composition of the events is (epsilon, delta)-differentially private for the addition or
+removal of one record, against an adversary who chooses the later events' functions adaptively, as long as the
+sequence of events itself is fixed in advance (`filter` covers sequences that are not).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.budget import Accounting, certified_accounting
+from discreet.accounting.events import Event, UnknownEventError, checked_number
+from discreet.accounting.fourier import ComposedLoss, Ensemble, compose
+from discreet.accounting.pld import loss_distributions, smallest_interval, typical_loss
+from discreet.accounting.rdp import ORDERS, certified_rdp, delta_from_rdp, epsilon_from_rdp
+from discreet.accounting.spread import Mixture, few_distinct, merged
+
+Floats = NDArray[np.float64]
+Charges = Iterable[tuple[Event, int]]
+Calculus = Literal["best", "pld", "rdp"]
+
+_FINENESS = 0.03
+"""Grid interval in typical losses: the joined curve inflates the variance by at most 0.03^2 / 6."""
+
+_MAX_WINDOW = 2**20
+
+
+def epsilon(
+    charges: Charges, delta: float, *, accounting: str | Accounting = "visible", calculus: Calculus = "best"
+) -> float:
+    """The certified epsilon of a composition at `delta`; infinite when no finite one can be certified.
+
+    Args:
+        charges: Pairs of an event and how often it happened.
+        delta: The probability with which the bound may fail, in (0, 1).
+        accounting: What the adversary sees, "visible" or "hidden".
+        calculus: "rdp", "pld", or "best", the smaller of both.
+    """
+    checked_number("delta", delta, low=0.0, high=1.0, open_low=True, open_high=True)
+    return _answer(
+        charges,
+        accounting,
+        calculus,
+        lambda curve: epsilon_from_rdp(curve, delta),
+        lambda terms, sees: max(loss.epsilon(delta) for loss in _compose_losses(terms, sees, delta=delta)),
+    )
+
+
+def delta(
+    charges: Charges, epsilon: float, *, accounting: str | Accounting = "visible", calculus: Calculus = "best"
+) -> float:
+    """The certified delta of a composition at `epsilon`, 1 when there is none. Arguments as for `epsilon`."""
+    checked_number("epsilon", epsilon, low=0.0)
+    return _answer(
+        charges,
+        accounting,
+        calculus,
+        lambda curve: delta_from_rdp(curve, epsilon),
+        lambda terms, sees: max(
+            loss.delta(epsilon) for loss in _compose_losses(terms, sees, epsilon=epsilon)
+        ),
+    )
+
+
+def _answer(
+    charges: Charges,
+    accounting: str | Accounting,
+    calculus: Calculus,
+    by_rdp: Callable[[Floats], float],
+    by_pld: Callable[[list[tuple[Mixture, int]], Accounting], float],
+) -> float:
+    """The answer of the chosen calculus, or the smaller complete answer; NaN never wins."""
+    if calculus not in ("best", "pld", "rdp"):
+        raise ValueError(f"calculus must be 'best', 'pld' or 'rdp', not {calculus!r}")
+    sees = certified_accounting(accounting)
+    terms = few_distinct(merged(list(charges)))
+    if not terms:
+        return 0.0
+    if calculus == "rdp":
+        return _number(by_rdp(_rdp(terms, sees)))
+    if calculus == "pld":
+        return _number(by_pld(terms, sees))
+    # A kind of event may be known to one calculus only; the other one then answers alone.
+    try:
+        renyi = _number(by_rdp(_rdp(terms, sees)))
+    except UnknownEventError:
+        return _number(by_pld(terms, sees))
+    try:
+        return min(renyi, _number(by_pld(terms, sees)))
+    except UnknownEventError:
+        return renyi
+
+
+def _number(answer: float) -> float:
+    return math.inf if math.isnan(answer) else answer
+
+
+def composed_rdp(charges: Charges, *, accounting: str | Accounting = "visible") -> Floats:
+    """The certified Renyi divergence of a composition at the default orders."""
+    return _rdp(few_distinct(merged(list(charges))), certified_accounting(accounting))
+
+
+def _rdp(terms: list[tuple[Mixture, int]], accounting: Accounting) -> Floats:
+    """Sum over the terms of the divergence of a public mixture, log(sum of w exp((a-1) R)) / (a-1)."""
+    total = np.zeros_like(ORDERS)
+    for mixture, count in terms:
+        curves = np.array([certified_rdp(event, ORDERS, accounting) for _, event in mixture])
+        if len(mixture) == 1:
+            total += count * curves[0]
+            continue
+        weights = np.array([weight for weight, _ in mixture])
+        exponents = (ORDERS - 1.0) * curves
+        excess = weights @ np.expm1(np.minimum(exponents, 600.0))
+        small = exponents.max(axis=0) < 600.0
+        total += count * np.where(small, np.log1p(excess) / (ORDERS - 1.0), curves.max(axis=0))
+    return np.where(np.isnan(total), np.inf, total)
+
+
+def _compose_losses(
+    terms: list[tuple[Mixture, int]],
+    accounting: Accounting,
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+) -> list[ComposedLoss]:
+    """The composed loss when a record is added, and when one is removed."""
+    events = list({event: None for mixture, _ in terms for _, event in mixture})
+    place = {event: i for i, event in enumerate(events)}
+    width = max(len(mixture) for mixture, _ in terms)
+    index = np.zeros((len(terms), width), dtype=np.int64)
+    weight = np.zeros((len(terms), width))
+    for row, (mixture, _) in enumerate(terms):
+        for column, (share, event) in enumerate(mixture):
+            index[row, column] = place[event]
+            weight[row, column] = share
+        index[row, len(mixture) :] = index[row, 0]
+    count = np.array([count for _, count in terms], dtype=float)
+
+    interval = _interval(events, index, weight, count, accounting)
+    while True:
+        pairs = [loss_distributions(event, interval, accounting) for event in events]
+        ensembles = [
+            Ensemble(parts=[pair[side] for pair in pairs], index=index, weight=weight, count=count)
+            for side in (0, 1)
+        ]
+        composed = [compose(each, delta=delta, epsilon=epsilon, limit=_MAX_WINDOW) for each in ensembles]
+        kept = [each for each in composed if each is not None]
+        if len(kept) == len(composed):
+            return kept
+        interval *= 2.0
+
+
+def _interval(
+    events: list[Event], index: NDArray[np.int64], weight: Floats, count: Floats, accounting: Accounting
+) -> float:
+    """A grid interval that is small against the losses' root mean square and keeps each distribution small.
+
+    Only the sharpness depends on it. Rounded down to a power of sqrt(2), so that distributions are used
+    again.
+    """
+    squares = np.array([typical_loss(event, accounting) for event in events]) ** 2
+    mean_square = float((weight * squares[index]).sum(axis=1) @ count / count.sum())
+    wanted = _FINENESS * math.sqrt(mean_square)
+    finest = max(smallest_interval(event, accounting) for event in events)
+    return math.sqrt(2.0) ** math.ceil(2.0 * math.log2(max(finest, wanted / math.sqrt(2.0), 1e-9)))
