@@ -15,7 +15,7 @@ ROWS_AT_ONCE = 65_536
 
 
 def array(values: ArrayLike | Tensor, *, name: str, kinds: str = "biuf") -> NDArray[Any]:
-    """Values as an array of one of NumPy's `kinds`, real numbers if not said; refuses ragged rows and objects."""
+    """Values as an array of the given NumPy kinds, real numbers by default; refuses ragged rows."""
     import numpy as np
     import torch
 

@@ -79,9 +79,8 @@ class Records:
         import torch
 
         raw = checks.array(inputs, name=f"{name}: inputs", kinds="biuf" if vocabulary is None else "biu")
-        labels = torch.from_numpy(
-            checks.integer_labels(checks.array(targets, name=f"{name}: targets"), name=name)
-        )
+        raw_labels = checks.array(targets, name=f"{name}: targets", kinds="biufUS")
+        labels = torch.from_numpy(checks.integer_labels(raw_labels, name=name))
         rows: Tensor | Pixels
         if vocabulary is None and raw.dtype == np.uint8 and raw.ndim in (3, 4):
             rows = Pixels.of_array(raw)

@@ -11,7 +11,7 @@ from discreet.models.activations import activation
 def cnn_mnist(input_shape: tuple[int, ...], classes: int, *, act: str = "tanh") -> nn.Module:
     """The network for MNIST and Fashion-MNIST (Papernot et al. 2021): 26,010 parameters at 28 x 28."""
     body = nn.Sequential(
-        nn.Conv2d(_channels(input_shape), 16, 8, stride=2, padding=2),
+        nn.Conv2d(image_channels(input_shape), 16, 8, stride=2, padding=2),
         activation(act),
         nn.MaxPool2d(2, stride=1),
         nn.Conv2d(16, 32, 4, stride=2),
@@ -26,7 +26,7 @@ def cnn_mnist(input_shape: tuple[int, ...], classes: int, *, act: str = "tanh") 
 def cnn_cifar(input_shape: tuple[int, ...], classes: int, *, act: str = "tanh") -> nn.Module:
     """The network for CIFAR-10 (Papernot et al. 2021): 550,570 parameters at 3 x 32 x 32."""
     layers: list[nn.Module] = []
-    channels = _channels(input_shape)
+    channels = image_channels(input_shape)
     for width in (32, 64, 128):
         layers += [nn.Conv2d(channels, width, 3, padding=1), activation(act)]
         layers += [nn.Conv2d(width, width, 3, padding=1), activation(act)]
@@ -44,7 +44,7 @@ def cnn_scatter(
 
     The plain form is theirs for the 81 x 7 x 7 features of MNIST; `wide` is theirs for CIFAR-10, 243 x 8 x 8.
     """
-    channels = _channels(input_shape)
+    channels = image_channels(input_shape)
     normalise = nn.GroupNorm(groups, channels, affine=False)
     if wide:
         body = nn.Sequential(
@@ -69,7 +69,8 @@ def cnn_scatter(
     return nn.Sequential(*body, nn.Linear(features, 32), activation(act), nn.Linear(32, classes))
 
 
-def _channels(input_shape: tuple[int, ...]) -> int:
+def image_channels(input_shape: tuple[int, ...]) -> int:
+    """Number of channels of an image's shape; ValueError where it is none."""
     if len(input_shape) != 3:
         raise ValueError(
             f"input_shape is {input_shape}; a convolutional network needs (channels, height, width)"

@@ -21,6 +21,11 @@ _MODULES = {
     "cnn-mnist": "convolutional",
     "cnn-cifar": "convolutional",
     "cnn-scatter": "convolutional",
+    "resnet18-gn": "residual",
+    "wrn-16-4": "residual",
+    "lstm-imdb": "recurrent",
+    "bow-imdb": "text",
+    "transformer-small": "text",
 }
 
 
