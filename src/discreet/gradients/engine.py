@@ -1,5 +1,6 @@
 """The gradient engine: model, loss, batch and clipping rule in; clipped sum of per-record gradients out."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -11,15 +12,20 @@ from discreet.errors import UserError
 from discreet.gradients.batches import Batch, batch_size, rows_of, signature
 from discreet.gradients.clipping import ClippingRule
 from discreet.gradients.functional import LoopedGradients, VectorizedGradients
-from discreet.gradients.inspect import Loss, is_stochastic, probe_independence, refuse_mixing_modules
+from discreet.gradients.fused import FusedSums
+from discreet.gradients.inspect import is_stochastic, probe_independence, refuse_mixing_modules
 from discreet.gradients.layout import FlatLayout
+from discreet.gradients.losses import Loss, RecordLoss
 from discreet.gradients.memory import record_bytes
 from discreet.gradients.private import Private
+from discreet.gradients.slots import UnsupportedError
 from discreet.gradients.weighing import Weighing
 
-Method = Literal["auto", "functional", "loop"]
+Method = Literal["auto", "fused", "functional", "loop"]
 
-_METHODS = ("auto", "functional", "loop")
+_METHODS = ("auto", "fused", "functional", "loop")
+
+_MOST_RECORDS_TO_TIME = 256
 
 
 class ClippedSums(Protocol):
@@ -65,7 +71,10 @@ class GradientEngine:
         layout: The model's flat layout.
         microbatch: Records that are processed at once; by default as many as `memory_limit` allows.
         memory_limit: Bytes that activations and gradients of one microbatch may take, roughly.
-        method: "functional" (torch.func, any module), "loop" (one record at a time), or "auto".
+        method: "fused" (one forward and one backward pass, by a rule for each kind of layer), "functional"
+            (torch.func, any module), "loop" (one record at a time), or "auto": fused where that is exact,
+            which is found out at the first batch, else functional, which is announced once.
+        views: With augmentation multiplicity, the number of views of each record; see `RecordLoss`.
         choices: What an earlier engine of the same model chose (its `choices`), so that a resumed run
             computes bit for bit what the first would have.
     """
@@ -79,6 +88,7 @@ class GradientEngine:
         microbatch: int | None = None,
         memory_limit: int = 2**30,
         method: Method = "auto",
+        views: int | None = None,
         choices: Mapping[str, Any] | None = None,
     ) -> None:
         if microbatch is not None and microbatch < 1:
@@ -88,12 +98,18 @@ class GradientEngine:
         if method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
         refuse_mixing_modules(model)
-        self._model, self._loss, self._layout = model, loss, layout
+        self._losses, self._layout = RecordLoss(model, loss, views), layout
         self._microbatch, self._memory_limit, self._method = microbatch, memory_limit, method
-        self._microbatches: dict[str, int] = dict((choices or {}).get("microbatch", {}))
-        self._probed: set[str] = set()
-        self._functional = VectorizedGradients(model, loss, layout)
-        self._loop = LoopedGradients(model, loss, layout)
+        choices = choices or {}
+        self._microbatches: dict[str, int] = dict(choices.get("microbatch", {}))
+        self._methods: dict[str, str] = dict(choices.get("method", {}))
+        self._prepared: set[str] = set()
+        self._fused = FusedSums(self._losses, layout, choices.get("ways", {}))
+        self._sums: dict[str, ClippedSums] = {
+            "fused": self._fused,
+            "functional": VectorizedGradients(self._losses, layout),
+            "loop": LoopedGradients(self._losses, layout),
+        }
 
     @property
     def layout(self) -> FlatLayout:
@@ -103,7 +119,11 @@ class GradientEngine:
     @property
     def choices(self) -> dict[str, Any]:
         """What was chosen for the batches seen so far, fit for JSON; depends on shapes only."""
-        return {"microbatch": dict(self._microbatches)}
+        return {
+            "method": dict(self._methods),
+            "microbatch": dict(self._microbatches),
+            "ways": dict(self._fused.choices.chosen),
+        }
 
     def clipped_sum(
         self, inputs: Batch, targets: Batch, rule: ClippingRule, out: Tensor, *, seed: int | None = None
@@ -120,7 +140,7 @@ class GradientEngine:
         self._layout.check(out)
         if out.dtype != self._layout.dtype:
             raise ValueError(f"out must have the parameters' type {self._layout.dtype}, got {out.dtype}")
-        if seed is None and is_stochastic(self._model):
+        if seed is None and is_stochastic(self._losses.model):
             raise UserError(
                 "the model has active dropout: give a seed for each sum, or set its probability to 0"
             )
@@ -133,38 +153,56 @@ class GradientEngine:
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
-            return self._report(*self._sum(inputs, targets, weighing, out))
+            try:
+                return self._report(*self._sum(inputs, targets, weighing, out))
+            except UnsupportedError as error:
+                raise UserError(f"{error}: use method='functional'") from error
 
     def _sum(self, inputs: Batch, targets: Batch, weighing: Weighing, out: Tensor) -> tuple[Tensor, Tensor]:
         size = batch_size(inputs, targets)
-        step = self._microbatches[signature(inputs, targets)]
+        key = signature(inputs, targets)
+        step, sums = self._microbatches[key], self._sums[self._methods[key]]
         if size <= step:
-            return self._sums().add_clipped_sum(inputs, targets, weighing, out)
+            return sums.add_clipped_sum(inputs, targets, weighing, out)
         total = torch.zeros_like(out, dtype=torch.float64)
         norms, losses = [], []
         for part in _parts(size, step):
             out.zero_()
             chunk = rows_of(inputs, part), rows_of(targets, part)
-            part_norms, part_losses = self._sums().add_clipped_sum(*chunk, weighing, out)
+            part_norms, part_losses = sums.add_clipped_sum(*chunk, weighing, out)
             total += out
             norms.append(part_norms)
             losses.append(part_losses)
         out.copy_(total)
         return torch.cat(norms), torch.cat(losses)
 
-    def _sums(self) -> ClippedSums:
-        return self._loop if self._method == "loop" else self._functional
-
     def _prepare(self, inputs: Batch, targets: Batch) -> None:
         key = signature(inputs, targets)
-        if key not in self._probed:
-            probe_independence(self._model, self._loss, inputs, targets)
-            self._probed.add(key)
-        if self._microbatch is not None:
-            self._microbatches[key] = self._microbatch
-        elif key not in self._microbatches:
-            each = record_bytes(self._model, self._loss, self._layout, inputs, targets)
-            self._microbatches[key] = max(1, self._memory_limit // each)
+        if key in self._prepared:
+            return
+        with torch.random.fork_rng(devices=[]):
+            probe_independence(self._losses, inputs, targets)
+            if self._microbatch is not None:
+                self._microbatches[key] = self._microbatch
+            elif key not in self._microbatches:
+                each = record_bytes(self._losses, self._layout, inputs, targets)
+                self._microbatches[key] = max(1, self._memory_limit // each)
+            self._methods[key] = self._choose_method(key, inputs, targets)
+        self._prepared.add(key)
+
+    def _choose_method(self, key: str, inputs: Batch, targets: Batch) -> str:
+        if self._method in ("functional", "loop") or self._methods.get(key) == "functional":
+            return "functional" if self._method == "auto" else self._method
+        size = min(batch_size(inputs, targets), self._microbatches[key], _MOST_RECORDS_TO_TIME)
+        try:
+            self._fused.prepare(inputs, targets, size)
+        except UnsupportedError as error:
+            if self._method == "fused":
+                raise UserError(f"the fused engine cannot treat this model exactly: {error}") from error
+            if "functional" not in self._methods.values():
+                warnings.warn(f"per-record gradients by torch.func, which is slower: {error}", stacklevel=4)
+            return "functional"
+        return "fused"
 
     def _empty(self, weighing: Weighing) -> tuple[Tensor, Tensor]:
         device = self._layout.device

@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from discreet.gradients.batches import Batch, call_model, map_batch, record_of, tensors_of
-from discreet.gradients.inspect import Loss, refuse_mixing_losses
+from discreet.gradients.batches import Batch, map_batch, record_of, tensors_of
 from discreet.gradients.layout import FlatLayout, trainable_parameters
+from discreet.gradients.losses import RecordLoss
 from discreet.gradients.norms import squared_norms
 from discreet.gradients.weighing import Weighing
 
@@ -15,8 +15,8 @@ from discreet.gradients.weighing import Weighing
 class PerRecordGradients(ABC):
     """Clipped sums from explicit per-record gradients."""
 
-    def __init__(self, model: nn.Module, loss: Loss, layout: FlatLayout) -> None:
-        self.model, self.loss, self.layout = model, loss, layout
+    def __init__(self, losses: RecordLoss, layout: FlatLayout) -> None:
+        self.losses, self.layout = losses, layout
 
     @abstractmethod
     def gradients(self, inputs: Batch, targets: Batch) -> tuple[dict[str, Tensor], Tensor]:
@@ -44,9 +44,10 @@ class PerRecordGradients(ABC):
     def _record_loss(
         self, inputs: Batch, targets: Batch, parameters: dict[str, Tensor] | None = None
     ) -> Tensor:
-        outputs = call_model(self.model, map_batch(lambda tensor: tensor.unsqueeze(0), inputs), parameters)
-        losses = self.loss(outputs, map_batch(lambda tensor: tensor.unsqueeze(0), targets))
-        return refuse_mixing_losses(losses, 1)[0]
+        inputs, targets = (
+            map_batch(lambda tensor: tensor.unsqueeze(0), batch) for batch in (inputs, targets)
+        )
+        return self.losses(inputs, targets, parameters)[0]
 
 
 class VectorizedGradients(PerRecordGradients):
@@ -54,7 +55,7 @@ class VectorizedGradients(PerRecordGradients):
 
     def gradients(self, inputs: Batch, targets: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """Each parameter's gradients [B, *shape] by name, and the losses [B]."""
-        parameters = {name: parameter.detach() for name, parameter in trainable_parameters(self.model)}
+        parameters = {name: parameter.detach() for name, parameter in trainable_parameters(self.losses.model)}
 
         def record_loss(parameters: dict[str, Tensor], inputs: Batch, targets: Batch) -> Tensor:
             return self._record_loss(inputs, targets, parameters)
@@ -70,7 +71,7 @@ class LoopedGradients(PerRecordGradients):
 
     def gradients(self, inputs: Batch, targets: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """Each parameter's gradients [B, *shape] by name, and the losses [B]."""
-        parameters = dict(trainable_parameters(self.model))
+        parameters = dict(trainable_parameters(self.losses.model))
         rows: list[tuple[Tensor, ...]] = []
         losses: list[Tensor] = []
         for record in range(len(tensors_of(targets)[0])):

@@ -1,15 +1,11 @@
 """Refuse, before training, models and losses in which one record's gradient depends on other records."""
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from discreet.errors import UserError
-from discreet.gradients.batches import Batch, batch_size, call_model, map_batch, synthetic_like, tensors_of
-
-Loss = Callable[[Any, Any], Tensor]
+from discreet.gradients.batches import Batch, map_batch, synthetic_like, tensors_of
+from discreet.gradients.losses import RecordLoss
 
 _PROBE_RECORDS = 4
 
@@ -27,17 +23,6 @@ def refuse_mixing_modules(model: nn.Module) -> None:
             raise UserError(f"{where} mixes the records of a batch: use nn.GroupNorm instead")
 
 
-def refuse_mixing_losses(losses: object, records: int) -> Tensor:
-    """The losses, if there is one per record; refused otherwise."""
-    if not isinstance(losses, Tensor) or losses.shape != (records,):
-        got = f"shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
-        raise UserError(
-            f"the loss must give one value per record, shape ({records},), got {got}: "
-            "a loss that mixes records cannot be trained privately (use reduction='none')"
-        )
-    return losses
-
-
 def is_stochastic(model: nn.Module) -> bool:
     """Whether a layer that is known to draw random numbers in its forward pass is active."""
     dropouts = (nn.modules.dropout._DropoutNd,)
@@ -53,7 +38,7 @@ def is_stochastic(model: nn.Module) -> bool:
     return False
 
 
-def probe_independence(model: nn.Module, loss: Loss, inputs: Batch, targets: Batch) -> None:
+def probe_independence(losses: RecordLoss, inputs: Batch, targets: Batch) -> None:
     """Refuse a model or loss for which a record's loss changes when the other records do.
 
     The batch gives shapes and types only; the probe runs on made-up records, so it looks at nothing private.
@@ -61,11 +46,11 @@ def probe_independence(model: nn.Module, loss: Loss, inputs: Batch, targets: Bat
     beforehand.
     """
     generator = torch.Generator().manual_seed(0)
-    first = _Probe(model, loss, inputs, targets, generator)
+    first = _Probe(losses, inputs, targets, generator)
     second = first.with_other_records(generator)
-    losses, changed = first.losses(), second.losses()
-    scale = float(losses.abs().max().nan_to_num(0.0)) + 1e-12
-    difference = float((losses[0] - changed[0]).abs().nan_to_num(0.0))
+    alone, changed = first.losses(), second.losses()
+    scale = float(alone.abs().max().nan_to_num(0.0)) + 1e-12
+    difference = float((alone[0] - changed[0]).abs().nan_to_num(0.0))
     if difference > 1e-5 * scale:
         raise UserError(
             "a record's loss changes when the other records of the batch change: "
@@ -76,16 +61,14 @@ def probe_independence(model: nn.Module, loss: Loss, inputs: Batch, targets: Bat
 class _Probe:
     """The losses of made-up records under fixed randomness, with the model's state left as it was."""
 
-    def __init__(
-        self, model: nn.Module, loss: Loss, inputs: Batch, targets: Batch, generator: torch.Generator
-    ) -> None:
-        self.model, self.loss = model, loss
+    def __init__(self, losses: RecordLoss, inputs: Batch, targets: Batch, generator: torch.Generator) -> None:
+        self._losses = losses
         self.inputs = synthetic_like(inputs, _PROBE_RECORDS, generator)
         self.targets = synthetic_like(targets, _PROBE_RECORDS, generator)
 
     def with_other_records(self, generator: torch.Generator) -> "_Probe":
         """The same record 0 among others."""
-        other = _Probe(self.model, self.loss, self.inputs, self.targets, generator)
+        other = _Probe(self._losses, self.inputs, self.targets, generator)
 
         def graft(theirs: Batch, ours: Batch) -> Batch:
             kept = iter([tensor[0] for tensor in tensors_of(ours)])
@@ -102,21 +85,18 @@ class _Probe:
 
     def losses(self) -> Tensor:
         """One loss per record."""
-        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
-        records = batch_size(self.inputs, self.targets)
+        before = {name: buffer.clone() for name, buffer in self._losses.model.named_buffers()}
         try:
             with torch.random.fork_rng(devices=[]), torch.no_grad():
                 torch.manual_seed(0)
-                losses = refuse_mixing_losses(
-                    self.loss(call_model(self.model, self.inputs), self.targets), records
-                )
-            for name, buffer in self.model.named_buffers():
+                losses = self._losses(self.inputs, self.targets)
+            for name, buffer in self._losses.model.named_buffers():
                 if not torch.equal(buffer, before[name]):
                     raise UserError(
-                        f"the buffer {name} changes in the forward pass: statistics of private records would be "
-                        "released without noise"
+                        f"the buffer {name} changes in the forward pass: "
+                        "statistics of private records would be released without noise"
                     )
         finally:
-            for name, buffer in self.model.named_buffers():
+            for name, buffer in self._losses.model.named_buffers():
                 buffer.copy_(before[name])
         return losses

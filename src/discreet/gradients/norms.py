@@ -3,30 +3,40 @@
 A norm that comes out too small lets a record contribute more than the clip norm, which breaks the guarantee.
 Two things keep that from happening:
 
-- Squares are accumulated in float64. There the relative error of a sum of n squares is at most n 2^-53, which
-  is under 1e-6 for any model that fits in memory, and neither overflow nor underflow of a float32 square can
-  occur.
-- `round_up` adds a relative margin of 8 units in the last place of the gradients' type. It covers what
-  happens after the norm is known: the weight's rounding to that type, the product with it, and the rounding
-  of each entry of the gradient itself between the computation of the norm and that of the sum (each at most
-  one unit). It also adds an absolute 1e-15, which is above anything that underflow can hide, so weights stay
-  finite.
+- Squares are added in the gradients' type over blocks of 128 entries only, and the blocks in float64.
+  Whatever the order in which a block is added, its norm is then off by at most 33 units in the last place; a
+  block whose squares overflow is computed again in float64.
+- `round_up` adds a relative margin of 40 units, which covers that and what happens after the norm is known:
+  the weight's rounding to the gradients' type and the product with it. It also adds an absolute 1e-12, which
+  is above anything that underflow can hide, so that weights stay finite.
 """
 
 import torch
 from torch import Tensor
 
-_ULPS = 8
-_FLOOR = 1e-15
+_BLOCK = 128
+_ULPS = 40
+_FLOOR = 1e-12
 
 
 def squared_norms(gradients: Tensor) -> Tensor:
     """The squared L2 norm of each record's part (dimension 0), in float64."""
     flat = gradients.flatten(1)
-    if flat.shape[1] == 0:
-        return torch.zeros(flat.shape[0], dtype=torch.float64, device=flat.device)
-    norms: Tensor = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
-    return norms.square_()
+    records, entries = flat.shape
+    whole = entries - entries % _BLOCK
+    squared = torch.zeros(records, dtype=torch.float64, device=flat.device)
+    for part in (flat[:, :whole].reshape(records, -1, _BLOCK), flat[:, whole:].unsqueeze(1)):
+        if part.numel():
+            squared += _block_norms(part).square_().sum(1)
+    return squared
+
+
+def _block_norms(blocks: Tensor) -> Tensor:
+    norms: Tensor = torch.linalg.vector_norm(blocks, dim=2).double()
+    overflown = norms.isinf()
+    if bool(overflown.any()):
+        norms[overflown] = torch.linalg.vector_norm(blocks[overflown], dim=1, dtype=torch.float64)
+    return norms
 
 
 def round_up(squared: Tensor, dtype: torch.dtype) -> Tensor:

@@ -39,5 +39,5 @@ class Private(Generic[T]):
         )
 
     __bool__ = __int__ = __float__ = __len__ = __iter__ = __array__ = __reduce_ex__ = _refuse
-    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
-    __hash__ = None
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,109 @@
+"""The fused engine: clipped sums from one forward and one backward pass."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from discreet.gradients.axes import RecordAxis, find_axis
+from discreet.gradients.batches import Batch, rows_of, signature, synthetic_like
+from discreet.gradients.buffers import Buffers
+from discreet.gradients.choosing import Choices
+from discreet.gradients.layout import FlatLayout
+from discreet.gradients.losses import RecordLoss
+from discreet.gradients.rules import RULES
+from discreet.gradients.slots import Slots, UnsupportedError
+from discreet.gradients.tape import Tape
+from discreet.gradients.weighing import Weighing
+
+
+class FusedSums:
+    """Clipped sums by rules, one for each kind of layer.
+
+    Args:
+        losses: The model and its loss.
+        layout: The model's flat layout.
+        choices: The ways that an earlier engine chose.
+    """
+
+    def __init__(self, losses: RecordLoss, layout: FlatLayout, choices: Mapping[str, str]) -> None:
+        self._losses, self._layout = losses, layout
+        self._buffers, self.choices = Buffers(), Choices(choices)
+        self._axes: dict[str, list[RecordAxis]] = {}
+
+    def prepare(self, inputs: Batch, targets: Batch, size: int) -> None:
+        """Find out, on `size` made-up records, how the model works on batches of this signature.
+
+        Raises:
+            UnsupportedError: The model cannot be treated exactly; says why.
+        """
+        key = signature(inputs, targets)
+        if key in self._axes:
+            return
+        self._axes[key] = self._survey(inputs, targets)
+        generator = torch.Generator().manual_seed(0)
+        made_up = synthetic_like(inputs, size, generator), synthetic_like(targets, size, generator)
+        self.choices.timing = True
+        try:
+            self._run(*made_up)
+        finally:
+            self.choices.timing = False
+
+    def add_clipped_sum(
+        self, inputs: Batch, targets: Batch, weighing: Weighing, out: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Add the batch's clipped sum to the flat `out`; the norms [B, G] and losses [B] of the records."""
+        tape, losses = self._run(inputs, targets)
+        with torch.no_grad():
+            norms, weights = weighing.weigh(tape.squared(len(losses), weighing))
+            sound = norms.isfinite().all(dim=1)
+            if bool(sound.all()):
+                tape.add_weighted(weights, weighing, out)
+                return norms, losses
+        # A zero weight does not make a NaN vanish, so records that are not sound must not be in the sum at
+        # all.
+        if bool(sound.any()):
+            self.add_clipped_sum(rows_of(inputs, sound), rows_of(targets, sound), weighing, out)
+        return norms, losses
+
+    def _run(self, inputs: Batch, targets: Batch) -> tuple[Tape, Tensor]:
+        tape = self._tape(self._axes[signature(inputs, targets)])
+        with torch.enable_grad():
+            with tape:
+                losses = self._losses(inputs, targets)
+            with tape.guarded():
+                if losses.requires_grad:
+                    torch.autograd.backward(losses, torch.ones_like(losses))
+        return tape, losses.detach()
+
+    def _tape(self, axes: list[RecordAxis] | None) -> Tape:
+        slots = Slots(self._losses.model, self._layout)
+        return Tape(slots, RULES, axes, self._buffers, self.choices)
+
+    def _survey(self, inputs: Batch, targets: Batch) -> list[RecordAxis]:
+        seen = []
+        for records in (2, 3):
+            generator = torch.Generator().manual_seed(records)
+            tape = self._tape(None)
+            made_up = synthetic_like(inputs, records, generator), synthetic_like(targets, records, generator)
+            with torch.enable_grad(), tape:
+                losses = self._losses(*made_up)
+            seen.append(tape.outputs)
+        two, three = seen
+        if [what for what, _ in two] != [what for what, _ in three]:
+            raise UnsupportedError("the forward pass does not do the same for every batch")
+        outputs = [output for _, output in three]
+        gradients = [_gradients(loss, outputs) for loss in losses]
+        return [
+            find_axis(what, first.shape, second.shape, [by_record[number] for by_record in gradients])
+            for number, ((what, first), (_, second)) in enumerate(zip(two, three, strict=True))
+        ]
+
+
+def _gradients(loss: Tensor, outputs: list[Tensor]) -> tuple[Tensor | None, ...]:
+    if not loss.requires_grad:
+        return (None,) * len(outputs)
+    found: tuple[Tensor | None, ...] = torch.autograd.grad(
+        loss, outputs, retain_graph=True, allow_unused=True
+    )
+    return found

@@ -1,0 +1,144 @@
+"""Gradients of matrices that act on sequences: the sum over positions of outer products, record by record."""
+
+from collections.abc import Callable, Hashable
+
+import torch
+from torch import Tensor
+
+from discreet.gradients.buffers import Buffers
+from discreet.gradients.choosing import Choices
+from discreet.gradients.contributions import Contribution, Rows
+from discreet.gradients.norms import squared_norms
+
+BYTES_IN_CACHE = 2**21
+BYTES_TO_KEEP = 2**27
+_HOPELESS = 4
+
+
+def outer_products(
+    left: Tensor, right: Tensor, buffers: Buffers, choices: Choices, name: int | str
+) -> Contribution:
+    """The contribution sum_t left_t right_t^T of [B, T, m] and [B, T, n] to a matrix [m, n].
+
+    Args:
+        left: Gradients of the outputs.
+        right: Inputs.
+        buffers: Scratch memory.
+        choices: The way that is taken where there are several.
+        name: Sets this use apart from the model's others.
+    """
+    _, positions, m = left.shape
+    n = right.shape[2]
+    if positions == 1:
+        return Outer(left[:, 0], right[:, 0])
+    ways: dict[str, Callable[[], Contribution]] = {
+        "drop": lambda: Dropped(left, right, buffers),
+        "keep": lambda: kept_products(left, right, buffers, (name, "rows")),
+        "gram": lambda: Gram(left, right, buffers),
+    }
+    if left.shape[0] * m * n * left.element_size() > BYTES_TO_KEEP:
+        del ways["keep"]
+    if positions * (m + n) > _HOPELESS * m * n:
+        del ways["gram"]
+    elif _HOPELESS * positions * (m + n) < m * n:
+        ways = {"gram": ways["gram"]}
+    return choices.take(f"sequence {positions} {m}x{n}", ways, (m, n), left)
+
+
+class Outer(Contribution):
+    """One position: the gradient is an outer product, whose norm is the product of the norms."""
+
+    def __init__(self, left: Tensor, right: Tensor) -> None:
+        self._left, self._right = left, right
+
+    def squared(self) -> Tensor:
+        """Each record's squared norm, [B] in float64."""
+        return squared_norms(self._left) * squared_norms(self._right)
+
+    def rows(self) -> Tensor:
+        """Each record's gradient, [B, m, n]."""
+        return self._left.unsqueeze(2) * self._right.unsqueeze(1)
+
+    def add_weighted(self, weights: Tensor, out: Tensor) -> None:
+        """Add the weighted sum to `out`."""
+        out.addmm_((self._left * weights.unsqueeze(1)).t(), self._right)
+
+
+class _Sequence(Contribution):
+    """Several positions, of which the gradients themselves are not kept."""
+
+    def __init__(self, left: Tensor, right: Tensor, buffers: Buffers) -> None:
+        self._left, self._right, self._buffers = left, right, buffers
+        self._squared = self._measure()
+
+    def _measure(self) -> Tensor:
+        raise NotImplementedError
+
+    def squared(self) -> Tensor:
+        """Each record's squared norm, [B] in float64."""
+        return self._squared
+
+    def rows(self) -> Tensor:
+        """Each record's gradient, [B, m, n]."""
+        return torch.bmm(self._left.transpose(1, 2), self._right)
+
+    def add_weighted(self, weights: Tensor, out: Tensor) -> None:
+        """Add the weighted sum to `out`."""
+        scaled = self._buffers.get("scaled", tuple(self._left.shape), self._left)
+        torch.mul(self._left, weights.view(-1, 1, 1), out=scaled)
+        out.addmm_(scaled.flatten(0, 1).t(), self._right.flatten(0, 1))
+
+
+class Dropped(_Sequence):
+    """The gradients are computed, measured and dropped; one matrix product finishes."""
+
+    def _measure(self) -> Tensor:
+        return products(self._left, self._right, self._buffers, None)[0]
+
+
+class Gram(_Sequence):
+    """The squared norm is the inner product of the two Gram matrices [T, T]; nothing of size m n is made.
+
+    The terms of that inner product may cancel. What rounding can then hide is of the order of one unit in the
+    last place of (sum_t |left_t| |right_t|)^2, which is added.
+    """
+
+    def _measure(self) -> Tensor:
+        left, right = self._left, self._right
+        records, positions, _ = left.shape
+        grams = []
+        for name, side in (("left gram", left), ("right gram", right)):
+            gram = self._buffers.get(name, (records, positions, positions), side)
+            grams.append(torch.bmm(side, side.transpose(1, 2), out=gram))
+        return gram_product(*grams)
+
+
+def gram_product(first: Tensor, second: Tensor) -> Tensor:
+    """The inner products [B] of Gram matrices [B, T, T], rounded up for what cancellation may hide."""
+    records = first.shape[0]
+    # Row by row first: a sum over all T^2 terms at once would lose digits in float32.
+    rows = torch.bmm(first.view(-1, 1, first.shape[2]), second.view(-1, second.shape[2], 1)).view(records, -1)
+    diagonals = first.diagonal(dim1=1, dim2=2).double(), second.diagonal(dim1=1, dim2=2).double()
+    lengths = (diagonals[0].clamp(min=0) * diagonals[1].clamp(min=0)).sqrt().sum(1)
+    return rows.double().sum(1) + torch.finfo(first.dtype).eps * lengths.square()
+
+
+def products(left: Tensor, right: Tensor, buffers: Buffers, name: Hashable | None) -> tuple[Tensor, Tensor]:
+    """Squared norms [B] and gradients [B, m, n], by chunks that stay in cache; without a name norms only."""
+    records, _, m = left.shape
+    n = right.shape[2]
+    step = max(1, BYTES_IN_CACHE // (m * n * left.element_size()))
+    rows = buffers.get(name or "chunk", (records if name else min(step, records), m, n), left)
+    squared = torch.empty(records, dtype=torch.float64, device=left.device)
+    for start in range(0, records, step):
+        part = slice(start, min(start + step, records))
+        chunk = rows[part] if name else rows[: part.stop - start]
+        torch.bmm(left[part].transpose(1, 2), right[part], out=chunk)
+        squared[part] = squared_norms(chunk)
+    return squared, rows
+
+
+def kept_products(left: Tensor, right: Tensor, buffers: Buffers, name: Hashable) -> Rows:
+    """The gradients, kept."""
+    squared, rows = products(left, right, buffers, name)
+    return Rows(rows, squared)
