@@ -53,7 +53,9 @@ def test_the_correction_is_the_papers_formula_by_hand():
 
 def test_noise_larger_than_the_second_moment_never_gives_a_root_of_a_negative_number():
     parameter = one_parameter()
-    moved = run(AdamBC([parameter], lr=1e-6), parameter, torch.full((5, 3), 1e-3, dtype=torch.float64), [10.0] * 5)
+    moved = run(
+        AdamBC([parameter], lr=1e-6), parameter, torch.full((5, 3), 1e-3, dtype=torch.float64), [10.0] * 5
+    )
     assert moved.isfinite().all()
 
 

@@ -36,7 +36,9 @@ def looks_like_poisson_sampling(batches) -> bool:
     spread = sizes.var(ddof=1) / (EXAMPLES * RATE * (1 - RATE))
     dispersion = stats.chi2(len(batches) - 1)
     spread_is_right = dispersion.ppf(1e-4) < spread * (len(batches) - 1) < dispersion.ppf(1 - 1e-4)
-    mean_is_right = abs(sizes.mean() - EXAMPLES * RATE) < 4 * np.sqrt(EXAMPLES * RATE * (1 - RATE) / len(batches))
+    mean_is_right = abs(sizes.mean() - EXAMPLES * RATE) < 4 * np.sqrt(
+        EXAMPLES * RATE * (1 - RATE) / len(batches)
+    )
     between_records = stats.chi2(EXAMPLES - 1)
     uniformity = ((counts - counts.mean()) ** 2).sum() / (len(batches) * RATE * (1 - RATE))
     records_are_even = between_records.ppf(1e-4) < uniformity < between_records.ppf(1 - 1e-4)

@@ -19,7 +19,9 @@ def test_a_schedule_survives_being_written_down(schedule):
     assert schedules.from_json(schedules.to_json(schedule)) == schedule
 
 
-@pytest.mark.parametrize("schedule", [Linear(end=0.1), Exponential(end=0.1), Cosine(end=0.1)], ids=lambda s: s.kind)
+@pytest.mark.parametrize(
+    "schedule", [Linear(end=0.1), Exponential(end=0.1), Cosine(end=0.1)], ids=lambda s: s.kind
+)
 def test_a_ramp_starts_and_ends_where_it_says_and_never_rises(schedule):
     values = [schedule.at(n, 50) for n in range(50)]
     assert values[0] == pytest.approx(1.0)

@@ -59,4 +59,6 @@ class AdamBC(torch.optim.Optimizer):
         state["noise"] = beta2 * state["noise"] + (1 - beta2) * group["noise_variance"]
         unbias = 1 - beta2 ** state["step"]
         variance = (state["second"] - state["noise"]).div_(unbias).clamp_(min=group["floor"])
-        parameter.addcdiv_(state["first"], variance.sqrt_(), value=-group["lr"] / (1 - beta1 ** state["step"]))
+        parameter.addcdiv_(
+            state["first"], variance.sqrt_(), value=-group["lr"] / (1 - beta1 ** state["step"])
+        )

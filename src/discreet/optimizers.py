@@ -41,7 +41,9 @@ class OptimizerChoice:
         else:
             kind = getattr(torch.optim, self.name, None)
             if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
-                raise UserError(f"optimizer is {self.name!r}; it can be AdamBC or a class of torch.optim such as SGD")
+                raise UserError(
+                    f"optimizer is {self.name!r}; it can be AdamBC or a class of torch.optim such as SGD"
+                )
         try:
             return kind(parameters, lr=0.0, **dict(self.settings))  # type: ignore[no-any-return]
         except (TypeError, ValueError) as error:

@@ -9,7 +9,15 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from discreet.accounting import Accounting, Budget, Event, PoissonGaussian, calibrate_noise, calibrate_releases, epsilon
+from discreet.accounting import (
+    Accounting,
+    Budget,
+    Event,
+    PoissonGaussian,
+    calibrate_noise,
+    calibrate_releases,
+    epsilon,
+)
 from discreet.errors import UserError
 from discreet.noise.gaussian import GaussianNoise
 from discreet.optimizers import OptimizerChoice
@@ -80,7 +88,10 @@ class Plan:
             "budget": asdict(self.budget),
             "accounting": str(self.accounting),
             "sampler": {"kind": "poisson", "examples": self.sampler.examples, "rate": self.sampler.rate},
-            "clipping": {"rule": type(self.clipping.rule).__name__, "sensitivity": self.clipping.rule.sensitivity},
+            "clipping": {
+                "rule": type(self.clipping.rule).__name__,
+                "sensitivity": self.clipping.rule.sensitivity,
+            },
             "noise": {"kind": "gaussian", "multiplier": self.noise.multiplier},
             "optimizer": {"name": self.optimizer.name, "settings": dict(self.optimizer.settings)},
             "releases": self.releases,
@@ -90,6 +101,15 @@ class Plan:
         """A short name for exactly this plan."""
         text = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def costs(self) -> dict[str, float]:
+        """Epsilon by each accounting. Only `visible` and `hidden` are guarantees.
+
+        A plain noisy sum costs the same whether or not trials are seen; what its papers claim is its Renyi figure.
+        """
+        charges, delta = self.charges(), self.budget.delta
+        certified = {name: epsilon(charges, delta, accounting=name) for name in ("visible", "hidden")}
+        return {**certified, "claimed": epsilon(charges, delta, calculus="rdp")}
 
     def learning_rate_at(self, release: int) -> float:
         """The learning rate of one release."""
@@ -116,11 +136,6 @@ def fit_to_budget(plan: Plan, *, noise_is_given: bool, releases_are_given: bool)
         return replace(plan, noise=replace(plan.noise, multiplier=multiplier))
     if not releases_are_given:
         most = calibrate_releases(plan.event, plan.budget, limit=1_000_000, accounting=plan.accounting)
-        if most < 1:
-            raise UserError(
-                f"not one release fits: at noise multiplier {plan.noise.multiplier:g} the first one already spends "
-                f"more than epsilon {plan.budget.epsilon:g}; raise the noise or the budget"
-            )
         return replace(plan, releases=most, noise=replace(plan.noise, releases=most))
     spent = plan.epsilon()
     if spent > plan.budget.epsilon:

@@ -9,6 +9,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from discreet.errors import UserError
+
 
 @runtime_checkable
 class Schedule(Protocol):
@@ -49,7 +51,7 @@ class Step:
         _positive("start", self.start)
         _positive("factor", self.factor)
         if self.every < 1:
-            raise ValueError(f"every is {self.every}; a step schedule needs at least 1 release per step")
+            raise UserError(f"every is {self.every}; a step schedule needs at least 1 release per step")
 
     def at(self, release: int, releases: int) -> float:
         """The value of the step that `release` lies on."""
@@ -123,7 +125,7 @@ def parse(text: str) -> Schedule:
         except ValueError:
             equals = ""
         if not equals:
-            raise ValueError(f"schedule {text!r}: {part!r} is not of the form name=number")
+            raise UserError(f"schedule {text!r}: {part!r} is not of the form name=number")
     return from_json({"kind": kind.strip(), **settings})
 
 
@@ -137,13 +139,13 @@ def from_json(record: dict[str, Any]) -> Schedule:
     settings = dict(record)
     kind = settings.pop("kind", None)
     if kind not in _KINDS:
-        raise ValueError(f"schedule kind is {kind!r}; it can be {', '.join(sorted(_KINDS))}")
+        raise UserError(f"schedule kind is {kind!r}; it can be {', '.join(sorted(_KINDS))}")
     try:
         return _KINDS[kind](**settings)
     except TypeError as error:
-        raise ValueError(f"schedule {kind!r}: {str(error).split('__init__() ')[-1]}") from None
+        raise UserError(f"schedule {kind!r}: {str(error).split('__init__() ')[-1]}") from None
 
 
 def _positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} is {value}; a schedule's values are positive and finite")
+        raise UserError(f"{name} is {value}; a schedule's values are positive and finite")

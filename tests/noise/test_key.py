@@ -49,7 +49,9 @@ def test_a_key_is_never_overwritten(tmp_path):
         RunKey.secret().save(tmp_path / "run.key")
 
 
-@pytest.mark.parametrize("text", ["", "secret", "secret 12", "secret zz", "one two three", "maybe " + "00" * 32])
+@pytest.mark.parametrize(
+    "text", ["", "secret", "secret 12", "secret zz", "one two three", "maybe " + "00" * 32]
+)
 def test_a_damaged_key_file_is_refused(tmp_path, text):
     (tmp_path / "run.key").write_text(text)
     with pytest.raises(CorruptFile, match="key"):

@@ -100,7 +100,9 @@ def saved(tmp_path):
 
 def test_a_checkpoint_holds_no_pickle_and_is_its_owners_alone(saved):
     content = saved.read_bytes()
-    assert int.from_bytes(content[:8], "little") < len(content), "safetensors: the length of a JSON header comes first"
+    assert int.from_bytes(content[:8], "little") < len(content), (
+        "safetensors: the length of a JSON header comes first"
+    )
     assert content[8:9] == b"{"
     assert saved.stat().st_mode & 0o077 == 0
 

@@ -55,5 +55,7 @@ def schema(arguments: argparse.Namespace) -> int:
         raise UserError(f"{arguments.output} exists already; choose another name")
     else:
         arguments.output.write_text(text, encoding="utf-8")
-        print(f"wrote {arguments.output}: fill in bounds and categories from what is public, not from the records")
+        print(
+            f"wrote {arguments.output}: fill in bounds and categories from what is public, not from the records"
+        )
     return 0

@@ -41,7 +41,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"discreet {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _train(commands.add_parser("train", help="train a model privately and write its certificate"))
-    _account(commands.add_parser("account", help="epsilon for given settings, or settings for a given epsilon"))
+    _account(
+        commands.add_parser("account", help="epsilon for given settings, or settings for a given epsilon")
+    )
     _data(commands.add_parser("data", help="get a data set, or write a schema template for a table"))
     _certificate(commands.add_parser("certificate", help="recompute a run's certificate from its event log"))
     _recipes(commands.add_parser("recipes", help="list the recipes and their settings"))
@@ -50,9 +52,23 @@ def parser() -> argparse.ArgumentParser:
 
 def _train(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("data", nargs="?", help="a named data set (digits, mnist, ...), a CSV, Parquet or npz file, or an image folder")
-    add("--config", type=Path, metavar="TOML", help="read settings from a file; the command line goes before it")
-    add("--resume", type=Path, metavar="RUN", help="go on with a run that was interrupted; no other settings needed")
+    add(
+        "data",
+        nargs="?",
+        help="a named data set (digits, mnist, ...), a CSV, Parquet or npz file, or an image folder",
+    )
+    add(
+        "--config",
+        type=Path,
+        metavar="TOML",
+        help="read settings from a file; the command line goes before it",
+    )
+    add(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="go on with a run that was interrupted; no other settings needed",
+    )
     add("--dry-run", action="store_true", help="print the plan and what it costs, and stop")
     add("--quiet", action="store_true", help="print the result only")
 
@@ -60,7 +76,9 @@ def _train(command: argparse.ArgumentParser) -> None:
     privacy("--epsilon", type=float, help="the budget (default 3)")
     privacy("--delta", type=float, help="the budget's delta (default 1e-5)")
     privacy("--accounting", choices=["visible", "hidden"], help="which certified accounting ends the run")
-    privacy("--seed", type=int, help="repeatable randomness, for research: the certificate then is no guarantee")
+    privacy(
+        "--seed", type=int, help="repeatable randomness, for research: the certificate then is no guarantee"
+    )
 
     recipe = command.add_argument_group("recipe (see `discreet recipes`)").add_argument
     recipe("--recipe", help="how to train (default dp-sgd)")
@@ -71,36 +89,72 @@ def _train(command: argparse.ArgumentParser) -> None:
     recipe("--clip-norm", type=float, help="C, the most that one record contributes")
     recipe("--clipping", choices=["flat", "layer-wise", "automatic"], help="how gradients are clipped")
     recipe("--learning-rate", type=float)
-    recipe("--learning-rate-schedule", metavar="KIND:NAME=X", help="such as cosine:end=0.1 or step:every=50,factor=0.5")
+    recipe(
+        "--learning-rate-schedule",
+        metavar="KIND:NAME=X",
+        help="such as cosine:end=0.1 or step:every=50,factor=0.5",
+    )
     recipe("--noise-schedule", metavar="KIND:NAME=X", help="a factor on the noise multiplier")
     recipe("--clip-schedule", metavar="KIND:NAME=X", help="a factor on the clip norm")
-    recipe("--average", type=float, help="release an exponential moving average of the weights, with this decay")
-    recipe("--set", action="append", metavar="NAME=VALUE", help="any other setting of the recipe; may be repeated")
+    recipe(
+        "--average", type=float, help="release an exponential moving average of the weights, with this decay"
+    )
+    recipe(
+        "--set",
+        action="append",
+        metavar="NAME=VALUE",
+        help="any other setting of the recipe; may be repeated",
+    )
 
     model = command.add_argument_group("model").add_argument
     model("--model", help="a network by name (default: one that suits the data)")
-    model("--model-option", action="append", metavar="NAME=VALUE", help="an option of the network; may be repeated")
+    model(
+        "--model-option",
+        action="append",
+        metavar="NAME=VALUE",
+        help="an option of the network; may be repeated",
+    )
 
     records = command.add_argument_group("data").add_argument
-    records("--data-folder", type=Path, help="where data sets lie (default $DISCREET_DATA, then the cache folder)")
+    records(
+        "--data-folder", type=Path, help="where data sets lie (default $DISCREET_DATA, then the cache folder)"
+    )
     records("--target", help="the target column of a table")
     records("--schema", type=Path, help="the schema of a table: public bounds and categories")
     records("--image-size", type=int, help="the side that images of a folder are scaled to (default 32)")
-    records("--public", type=Path, metavar="FILE", help="records to show accuracy on, in the same form as the data")
+    records(
+        "--public",
+        type=Path,
+        metavar="FILE",
+        help="records to show accuracy on, in the same form as the data",
+    )
     records("--declared", choices=["public", "non-private holdout"], help="what the --public records are")
-    records("--size-is-public", action="store_true", default=None, help="declare that the number of records is public")
-    records("--no-evaluation", action="store_true", default=None, help="do not look at the evaluation records")
+    records(
+        "--size-is-public",
+        action="store_true",
+        default=None,
+        help="declare that the number of records is public",
+    )
+    records(
+        "--no-evaluation", action="store_true", default=None, help="do not look at the evaluation records"
+    )
 
     output = command.add_argument_group("output").add_argument
     output("--output", type=Path, metavar="FOLDER", help="a new folder for the run (default runs/DATA-N)")
     output("--marks", type=int, help="how often progress is written and accuracy taken (default 20)")
-    output("--checkpoint-seconds", type=float, help="time between two checkpoints (default 30; 0 after every release)")
+    output(
+        "--checkpoint-seconds",
+        type=float,
+        help="time between two checkpoints (default 30; 0 after every release)",
+    )
     output("--no-tensorboard", action="store_true", default=None, help="write no TensorBoard log")
 
     machine = command.add_argument_group("machine").add_argument
     machine("--device", help="where to compute (default: cuda where there is one, otherwise cpu)")
     machine("--threads", type=int, help="processor threads (default: torch's)")
-    machine("--microbatch", type=int, help="records whose gradients are held at once (default: as memory allows)")
+    machine(
+        "--microbatch", type=int, help="records whose gradients are held at once (default: as memory allows)"
+    )
     command.set_defaults(run=_lazily("train", "train"))
 
 

@@ -30,7 +30,9 @@ class GaussianNoise:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.multiplier) and self.multiplier > 0):
-            raise ValueError(f"multiplier is {self.multiplier}; without noise there is no privacy: it is above 0")
+            raise ValueError(
+                f"multiplier is {self.multiplier}; without noise there is no privacy: it is above 0"
+            )
 
     def multiplier_at(self, release: int) -> float:
         """Standard deviation over sensitivity, for one release."""

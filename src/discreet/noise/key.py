@@ -62,7 +62,10 @@ class RunKey:
     @classmethod
     def from_seed(cls, seed: int) -> RunKey:
         """A key that anyone who knows `seed` can make again."""
-        return cls(hashlib.blake2b(str(int(seed)).encode(), digest_size=_BYTES, person=b"discreet seed").digest(), seed)
+        return cls(
+            hashlib.blake2b(str(int(seed)).encode(), digest_size=_BYTES, person=b"discreet seed").digest(),
+            seed,
+        )
 
     @property
     def is_secret(self) -> bool:

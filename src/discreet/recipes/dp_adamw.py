@@ -20,7 +20,9 @@ class DPAdamW(DPAdam):
 
     name: ClassVar[str] = "dp-adamw"
     summary: ClassVar[str] = "AdamW on clipped, noisy gradients: Adam with decoupled weight decay"
-    paper: ClassVar[str] = "Loshchilov and Hutter, Decoupled Weight Decay Regularization, ICLR 2019, on DP-SGD"
+    paper: ClassVar[str] = (
+        "Loshchilov and Hutter, Decoupled Weight Decay Regularization, ICLR 2019, on DP-SGD"
+    )
 
     weight_decay: float = 0.01
 

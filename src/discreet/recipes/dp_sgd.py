@@ -31,5 +31,9 @@ class DPSGD(FirstOrder):
         """SGD as torch has it."""
         return OptimizerChoice(
             name="SGD",
-            settings={"momentum": self.momentum, "nesterov": self.nesterov, "weight_decay": self.weight_decay},
+            settings={
+                "momentum": self.momentum,
+                "nesterov": self.nesterov,
+                "weight_decay": self.weight_decay,
+            },
         )

@@ -63,14 +63,24 @@ class FirstOrder:
                 raise UserError("epochs and releases say the same thing; give one of them")
         for name in ("epochs", "noise_multiplier", "clip_norm", "learning_rate"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise UserError(f"{name} is {value}; it is a finite number above 0")
+            if value is not None and not (
+                isinstance(value, int | float) and math.isfinite(value) and value > 0
+            ):
+                raise UserError(f"{name} is {value!r}; it is a finite number above 0")
         if self.clipping not in ("flat", "layer-wise", "automatic"):
             raise UserError(f'clipping is {self.clipping!r}; it can be "flat", "layer-wise" or "automatic"')
         if self.average is not None and not 0 < self.average < 1:
-            raise UserError(f"average is {self.average}; the decay of the weights' average lies between 0 and 1")
-        if isinstance(self.noise_schedule, schedules.Ramp) and self.noise_multiplier and not (self.releases or self.epochs):
-            raise UserError("a noise schedule that runs to the last release needs releases or epochs to be given")
+            raise UserError(
+                f"average is {self.average}; the decay of the weights' average lies between 0 and 1"
+            )
+        if (
+            isinstance(self.noise_schedule, schedules.Ramp)
+            and self.noise_multiplier
+            and not (self.releases or self.epochs)
+        ):
+            raise UserError(
+                "a noise schedule that runs to the last release needs releases or epochs to be given"
+            )
 
     def optimizer(self) -> OptimizerChoice:
         """The optimizer that the private gradients go to."""
@@ -133,7 +143,9 @@ class FirstOrder:
         settings: dict[str, Any] = {}
         for name, value in record.items():
             if name not in known:
-                raise UserError(f"recipe {cls.name} has no setting {name!r}; it has {', '.join(sorted(known))}")
+                raise UserError(
+                    f"recipe {cls.name} has no setting {name!r}; it has {', '.join(sorted(known))}"
+                )
             if name.endswith("_schedule"):
                 value = schedules.parse(value) if isinstance(value, str) else schedules.from_json(value)
             settings[name] = tuple(value) if isinstance(value, list) else value

@@ -33,7 +33,13 @@ def save(path: Path, state: TrainState, *, plan: str, facts: dict[str, Any]) -> 
         tensors["average"] = state.average
     optimizer = _take_apart(state.optimizer.state_dict(), "optimizer", tensors)
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    record = {"version": _VERSION, "plan": plan, "releases": state.releases, "optimizer": optimizer, "facts": facts}
+    record = {
+        "version": _VERSION,
+        "plan": plan,
+        "releases": state.releases,
+        "optimizer": optimizer,
+        "facts": facts,
+    }
     metadata = {"discreet": json.dumps(record), "digest": _digest(tensors, json.dumps(record))}
     replace_atomically(path, lambda temporary: save_file(tensors, temporary, metadata), mode=0o600)
 
@@ -42,9 +48,13 @@ def load(path: Path, state: TrainState, *, plan: str) -> dict[str, Any]:
     """Fill `state` from a checkpoint of the same plan and give back its `facts`."""
     tensors, record = _read(path)
     if record["version"] != _VERSION:
-        raise UserError(f"{path} is a checkpoint of format {record['version']}; this version reads {_VERSION}")
+        raise UserError(
+            f"{path} is a checkpoint of format {record['version']}; this version reads {_VERSION}"
+        )
     if record["plan"] != plan:
-        raise UserError(f"{path} belongs to another plan; a run is resumed with the settings that it began with")
+        raise UserError(
+            f"{path} belongs to another plan; a run is resumed with the settings that it began with"
+        )
     if tensors["parameters"].shape != state.parameters.shape:
         raise UserError(
             f"{path} holds {tensors['parameters'].numel()} parameters, the model has {state.parameters.numel()}"

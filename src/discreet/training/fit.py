@@ -72,7 +72,15 @@ def fit(
         marks: how often progress is told and accuracy taken.
     """
     run = start(
-        model, data, recipe, budget, loss=loss, folder=folder, seed=seed, accounting=accounting, microbatch=microbatch
+        model,
+        data,
+        recipe,
+        budget,
+        loss=loss,
+        folder=folder,
+        seed=seed,
+        accounting=accounting,
+        microbatch=microbatch,
     )
     drive(run, public=public, listeners=listeners, marks=marks)
     return conclude(run)
@@ -155,7 +163,9 @@ def resume(
     place = RunFolder.open(Path(folder))
     plan = recipe.plan(len(data), budget, accounting=accounting)
     if read_json(place.settings)["plan"] != plan.to_json():
-        raise UserError(f"{place.path} was started with other settings or other data; it is resumed with the same ones")
+        raise UserError(
+            f"{place.path} was started with other settings or other data; it is resumed with the same ones"
+        )
     if not place.key.is_file():
         raise UserError(f"{place.path} has ended: its key is gone, and it cannot be resumed")
     facts = checkpoint.peek(place.checkpoint)

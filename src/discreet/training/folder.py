@@ -78,7 +78,9 @@ class RunFolder:
     def create(cls, path: Path) -> RunFolder:
         """A new folder; one that exists is refused."""
         if path.exists():
-            raise UserError(f"{path} exists already; choose another output folder, or resume it if it is a run")
+            raise UserError(
+                f"{path} exists already; choose another output folder, or resume it if it is a run"
+            )
         try:
             path.mkdir(parents=True)
             folder = cls(path)

@@ -74,7 +74,9 @@ class Job:
             if value is None and "None" in str(each.type):
                 continue
             if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-                raise UserError(f"{each.name} is {value!r}; it has to be {str(each.type).removesuffix(' | None')}")
+                raise UserError(
+                    f"{each.name} is {value!r}; it has to be {str(each.type).removesuffix(' | None')}"
+                )
         if self.marks < 1:
             raise UserError(f"marks is {self.marks}; progress is told at least once")
         for name in ("threads", "microbatch"):
@@ -106,7 +108,9 @@ class Job:
     def chosen_accounting(self) -> Accounting:
         """The accounting."""
         if self.accounting not in ("visible", "hidden"):
-            raise UserError(f'accounting is {self.accounting!r}; the certified ones are "visible" and "hidden"')
+            raise UserError(
+                f'accounting is {self.accounting!r}; the certified ones are "visible" and "hidden"'
+            )
         return Accounting(self.accounting)
 
     def chosen_recipe(self) -> FirstOrder:
@@ -138,7 +142,10 @@ class Job:
         description = splits.description
         name = self.model or default_model(self.data, description)
         return ModelSpec(
-            name=name, input_shape=description.input_shape, classes=description.classes, options=self.model_options
+            name=name,
+            input_shape=description.input_shape,
+            classes=description.classes,
+            options=self.model_options,
         )
 
 

@@ -103,7 +103,9 @@ class Terminal:
                 TimeRemainingColumn(compact=True),
                 console=console,
             )
-            self._task = self._progress.add_task("", total=releases, completed=done, told=f"epsilon 0 of {budget:g}")
+            self._task = self._progress.add_task(
+                "", total=releases, completed=done, told=f"epsilon 0 of {budget:g}"
+            )
             self._progress.start()
 
     def release(self, number: int) -> None:
@@ -120,7 +122,9 @@ class Terminal:
             self._progress.update(self._task, completed=mark.release, told=told)
         else:
             left = mark.seconds * (mark.of - mark.release) / mark.release
-            self._console.print(f"release {mark.release}/{mark.of}  {told}  {left:.0f} s left", highlight=False)
+            self._console.print(
+                f"release {mark.release}/{mark.of}  {told}  {left:.0f} s left", highlight=False
+            )
 
     def close(self) -> None:
         """Leave the terminal as it was."""

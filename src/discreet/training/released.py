@@ -18,6 +18,8 @@ def save_model(path: Path, model: nn.Module, *, facts: dict[str, Any]) -> None:
     `safetensors.torch.load_file(path)` gives what `model.load_state_dict` takes. Tied weights are written under each
     of their names. The facts (how to build the network again, the epsilon) go into the header as JSON.
     """
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    tensors = {
+        name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()
+    }
     metadata = {"format": "pt", "discreet": json.dumps(facts)}
     replace_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))

@@ -155,7 +155,11 @@ class Run(AbstractContextManager["Run"]):
 
     def facts(self) -> dict[str, Any]:
         """What a resumed run has to know to compute the very same numbers."""
-        return {"choices": self.engine.choices, "threads": torch.get_num_threads(), "torch": torch.__version__}
+        return {
+            "choices": self.engine.choices,
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+        }
 
     def _save_now_and_then(self) -> None:
         if self.finished or time.monotonic() - self._last_checkpoint >= self._checkpoint_seconds:

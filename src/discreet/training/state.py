@@ -29,7 +29,9 @@ class TrainState:
     releases: int = 0
 
     @classmethod
-    def of(cls, model: nn.Module, layout: FlatLayout, choice: OptimizerChoice, *, averaged: bool) -> TrainState:
+    def of(
+        cls, model: nn.Module, layout: FlatLayout, choice: OptimizerChoice, *, averaged: bool
+    ) -> TrainState:
         """The state before the first release, the model's current weights being the start."""
         parameters = layout.flatten(model)
         layout.bind(model, parameters)
