@@ -1,0 +1,5 @@
+"""The page that people look at: one self-contained HTML file about one run."""
+
+from discreet.report.page import run_page
+
+__all__ = ["run_page"]

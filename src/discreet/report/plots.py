@@ -1,0 +1,90 @@
+"""The plots of a run: what was spent, what was reached, and what an attacker can do at most."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from discreet.report.material import Certified, Material
+from discreet.report.meaning import most_hits
+from discreet.report.numbers import at_most, percent, plain
+from discreet.report.plot import Axis, Level, Line, Plot
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.4g}%"
+
+
+_RELEASES = Axis(label="Release", include=(0.0,))
+_EPSILON = Axis(label="Epsilon spent", show=partial(at_most, digits=4))
+_ACCURACY = Axis(label="Accuracy", show=_share)
+
+
+def budget_plot(material: Material) -> Plot | None:
+    """The epsilon spent after each release at which progress was told."""
+    marks = material.marks
+    if not marks:
+        return None
+    last = marks[-1]
+    return Plot(
+        name="budget",
+        title="Budget spent",
+        summary=(
+            f"Epsilon grows to {at_most(last.epsilon)} after {plain(last.release)} of {plain(last.of)} "
+            f"planned releases; the budget is {plain(last.budget)}."
+        ),
+        x=_RELEASES,
+        y=Axis(label="Epsilon spent", show=_EPSILON.show, include=(0.0,)),
+        line=Line(name="certified epsilon", points=[(0.0, 0.0)] + [(m.release, m.epsilon) for m in marks]),
+        level=Level(name=f"budget {plain(last.budget)}", value=last.budget),
+    )
+
+
+def accuracy_plot(material: Material, records: str) -> Plot | None:
+    """Accuracy after each release at which it was taken."""
+    points = [(float(m.release), m.accuracy) for m in material.marks if m.accuracy is not None]
+    if not points:
+        return None
+    return Plot(
+        name="accuracy",
+        title="Accuracy over releases",
+        summary=f"Accuracy {records} goes from {percent(points[0][1])} to {percent(points[-1][1])}.",
+        x=_RELEASES,
+        y=_ACCURACY,
+        line=Line(name="accuracy", points=points),
+    )
+
+
+def exchange_plot(material: Material, records: str) -> Plot | None:
+    """Accuracy against the epsilon that was spent to reach it."""
+    points = [(m.epsilon, m.accuracy) for m in material.marks if m.accuracy is not None]
+    if not points:
+        return None
+    return Plot(
+        name="exchange",
+        title="Accuracy against epsilon",
+        summary=f"What each further part of the budget brought, {records}.",
+        x=Axis(label=_EPSILON.label, show=_EPSILON.show, include=(0.0,)),
+        y=_ACCURACY,
+        line=Line(name="accuracy", points=points),
+    )
+
+
+def attack_plot(certified: Certified) -> Plot:
+    """The bound on recognising records."""
+    alarms = [number / 200 for number in range(21)] + [number / 20 for number in range(3, 21)]
+    return Plot(
+        name="attack",
+        title="The most that an attacker can recognise",
+        summary=(
+            "For each share of false alarms, the largest share of used records that any attack on the "
+            "released model can point out. It follows from the certificate alone; real attacks do worse."
+        ),
+        x=Axis(label="Records not used that are pointed at", show=_share),
+        y=Axis(label="Records used that are pointed out", show=_share, include=(0.0,)),
+        line=Line(
+            name="upper bound",
+            points=[(share, most_hits(share, certified.bounds)) for share in alarms],
+            dots=False,
+        ),
+        diagonal="guessing",
+    )
