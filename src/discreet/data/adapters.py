@@ -120,6 +120,6 @@ def _tensor(value: Any, name: str, index: int) -> Tensor:
     import torch
 
     try:
-        return torch.as_tensor(value if isinstance(value, torch.Tensor) else np.asarray(value))
+        return value if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"{name}: the input of record {index} cannot become a tensor: {error}") from error

@@ -39,9 +39,10 @@ def load_npz(
     if not path.is_file():
         raise UserError(f"there is no file {path}")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise UserError(f"{path} holds a single array; write both with numpy.savez")
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise UserError(f"{path} holds a single array; write both with numpy.savez")
+        with archive:
             for key in (inputs, targets):
                 if key not in archive:
                     raise UserError(f"{path} has no array {key!r}; it has {', '.join(archive.files)}")
