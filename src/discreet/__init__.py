@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from discreet.noise.key import RunKey
     from discreet.plan import Plan
     from discreet.recipes import DPSGD, DPAdam, DPAdamBC, DPAdamW, DPOptimizer
-    from discreet.training.fit import Result, fit, resume, start
+    from discreet.training.fit import fit, resume, start
+    from discreet.training.outcome import Result, conclude
     from discreet.training.run import Release, Run
 
 _HOMES = {
@@ -32,12 +33,14 @@ _HOMES = {
     "discreet.noise.key": ("RunKey",),
     "discreet.plan": ("Plan",),
     "discreet.recipes": ("DPSGD", "DPAdam", "DPAdamBC", "DPAdamW", "DPOptimizer"),
-    "discreet.training.fit": ("Result", "fit", "resume", "start"),
+    "discreet.training.fit": ("fit", "resume", "start"),
+    "discreet.training.outcome": ("Result", "conclude"),
     "discreet.training.run": ("Release", "Run"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: PLE0604 (names are resolved below)
+__all__ = [
+    "DPSGD",
     "Accounting",
     "Budget",
     "BudgetExhausted",
@@ -47,7 +50,6 @@ __all__ = [  # noqa: PLE0604 (names are resolved below)
     "DPAdamBC",
     "DPAdamW",
     "DPOptimizer",
-    "DPSGD",
     "Plan",
     "Records",
     "Release",
@@ -55,6 +57,7 @@ __all__ = [  # noqa: PLE0604 (names are resolved below)
     "Run",
     "RunKey",
     "UserError",
+    "conclude",
     "epsilon",
     "fit",
     "resume",

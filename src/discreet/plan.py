@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.accounting import (
     Accounting,
@@ -18,6 +19,7 @@ from discreet.accounting import (
     calibrate_releases,
     epsilon,
 )
+from discreet.accounting.history import ChargePlan, LogHeader
 from discreet.errors import UserError
 from discreet.noise.gaussian import GaussianNoise
 from discreet.optimizers import OptimizerChoice
@@ -40,7 +42,11 @@ class Clipping:
     def at(self, release: int, releases: int) -> ClippingRule:
         """The rule in force at one release; it states its own sensitivity."""
         factor = self.schedule.at(release, releases)
-        return self.rule if factor == 1.0 else replace(self.rule, clip_norm=self.rule.clip_norm * factor)
+        if factor == 1.0:
+            return self.rule
+        rule: ClippingRule = replace(cast(Any, self.rule), clip_norm=self.rule.sensitivity * factor)
+        assert math.isclose(rule.sensitivity, self.rule.sensitivity * factor), "a rule's clip norm is its sensitivity"
+        return rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,15 @@ class Plan:
     def charges(self, releases: int | None = None) -> Charges:
         """The events of the first `releases` releases (of all, when not given), runs of equal ones compressed."""
         return compress(self.event(n) for n in range(self.releases if releases is None else releases))
+
+    def header(self, *, secure_noise: bool) -> LogHeader:
+        """What the event log begins with: the promise that the privacy filter holds the run to."""
+        return LogHeader(
+            budget=self.budget,
+            accounting=self.accounting,
+            secure_noise=secure_noise,
+            plan=ChargePlan(releases=tuple(self.charges())),
+        )
 
     def epsilon(self, releases: int | None = None) -> float:
         """The certified epsilon at the budget's delta after that many releases."""

@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from discreet.errors import UserError
-from discreet.training.job import Job, read_toml
+from discreet.jobs.job import Job, read_toml
 
 _NOT_SETTINGS = (
     "run",
@@ -49,7 +49,7 @@ def train(arguments: argparse.Namespace) -> int:
 def _carry_out(
     job: Job, folder: Path, console: Console, arguments: argparse.Namespace, interruption: _Interruption
 ) -> int:
-    from discreet.training.carry_out import describe_plan, prepare
+    from discreet.jobs.carry_out import describe_plan, prepare
 
     if not arguments.dry_run and arguments.resume is None and folder.exists():
         raise UserError(
@@ -59,18 +59,22 @@ def _carry_out(
         prepared = prepare(job)
     console.print(describe_plan(prepared))
     if arguments.dry_run:
-        from discreet.training.rehearsal import expected_seconds
+        from discreet.jobs.rehearsal import expected_seconds
 
         with console.status("timing a batch of made-up records"):
             seconds = expected_seconds(prepared)
         console.print(f"  expected time   about {_clock(seconds)} on this machine")
         return 0
-    from discreet.training.carry_out import carry_out
+    from discreet.jobs.carry_out import carry_out
+    from discreet.report import run_page
+    from discreet.training.files import write_text
+    from discreet.training.folder import RunFolder
 
     began = time.monotonic()
     run = prepared.resume(folder) if arguments.resume is not None else prepared.start(folder)
     interruption.run = run
     result = carry_out(prepared, run, console)
+    write_text(RunFolder(folder).report, run_page(RunFolder(folder)))
     console.print(f"\n{result.sentence()}")
     console.print(f"It took {_clock(time.monotonic() - began)}. The run lies in {folder}:")
     console.print("  model.safetensors   the released weights")

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from discreet.accounting import Accounting, Budget
+from discreet.accounting.filter import open_filter
+from discreet.accounting.log import EventLog
 from discreet.data import Records
 from discreet.errors import UserError
 from discreet.gradients.batches import Batch, synthetic_like
@@ -23,7 +25,7 @@ from discreet.training.evaluate import PublicData, accuracy
 from discreet.training.files import read_json, write_json
 from discreet.training.folder import RunFolder
 from discreet.training.outcome import Result, conclude
-from discreet.training.progress import Listener, Progressing
+from discreet.training.progress import JsonLines, Listener, Progressing
 from discreet.training.run import Run, on_device
 
 if TYPE_CHECKING:
@@ -71,17 +73,8 @@ def fit(
         listeners: who is told of progress.
         marks: how often progress is told and accuracy taken.
     """
-    run = start(
-        model,
-        data,
-        recipe,
-        budget,
-        loss=loss,
-        folder=folder,
-        seed=seed,
-        accounting=accounting,
-        microbatch=microbatch,
-    )
+    plan = recipe.plan(len(data), budget, accounting=accounting)
+    run = start(model, data, plan, loss=loss, folder=folder, seed=seed, microbatch=microbatch)
     drive(run, public=public, listeners=listeners, marks=marks)
     return conclude(run)
 
@@ -89,13 +82,11 @@ def fit(
 def start(
     model: nn.Module,
     data: Records,
-    recipe: FirstOrder,
-    budget: Budget,
+    plan: Plan,
     *,
     loss: Loss = cross_entropy,
     folder: Path | str | None = None,
     seed: int | None = None,
-    accounting: Accounting = Accounting.VISIBLE,
     microbatch: int | None = None,
     checkpoint_seconds: float = 30.0,
     notes: dict[str, Any] | None = None,
@@ -107,20 +98,19 @@ def start(
     Args:
         model: as in `fit`, like all that are not named here.
         data: the private records.
-        recipe: how to train.
-        budget: the most that may be spent.
+        plan: what to do, as `recipe.plan(len(data), budget)` gives it.
         loss: the loss of each record.
         folder: a new folder for the run.
         seed: makes the run repeatable.
-        accounting: what the adversary is taken to see.
         microbatch: records whose gradients are held at once.
         checkpoint_seconds: time between two checkpoints; 0 saves after every release.
         notes: plain values to keep in the folder with the plan (how the model and the data are found again).
     """
-    plan = recipe.plan(len(data), budget, accounting=accounting)
-    if budget.delta >= 1 / len(data):
+    if plan.sampler.examples != len(data):
+        raise UserError(f"the plan is for {plan.sampler.examples} records, and there are {len(data)}")
+    if plan.budget.delta >= 1 / len(data):
         warnings.warn(
-            f"delta {budget.delta:g} is not below 1/n = {1 / len(data):.2g}: such a guarantee allows the release of "
+            f"delta {plan.budget.delta:g} is not below 1/n = {1 / len(data):.2g}: such a guarantee allows the release of "
             "whole records; choose a smaller one",
             stacklevel=2,
         )
@@ -129,13 +119,22 @@ def start(
     plan.optimizer.build([nn.Parameter(torch.zeros(1))])
     key = RunKey.secret() if seed is None else RunKey.from_seed(seed)
     if folder is None:
-        return Run(plan, model, data, engine=engine, key=key)
+        return Run(plan, model, data, engine=engine, key=key, filter=open_filter(plan.header(secure_noise=key.is_secret)))
     place = RunFolder.create(Path(folder))
     try:
         key.save(place.key)
         write_json(place.settings, {"format": _FORMAT, "plan": plan.to_json(), "notes": notes or {}})
+        log = EventLog.create(place.path, plan.header(secure_noise=key.is_secret))
         run = Run(
-            plan, model, data, engine=engine, key=key, folder=place, checkpoint_seconds=checkpoint_seconds
+            plan,
+            model,
+            data,
+            engine=engine,
+            key=key,
+            filter=open_filter(log.history.header, log),
+            log=log,
+            folder=place,
+            checkpoint_seconds=checkpoint_seconds,
         )
         run.save()
     except BaseException:
@@ -148,11 +147,9 @@ def resume(
     folder: Path | str,
     model: nn.Module,
     data: Records,
-    recipe: FirstOrder,
-    budget: Budget,
+    plan: Plan,
     *,
     loss: Loss = cross_entropy,
-    accounting: Accounting = Accounting.VISIBLE,
     microbatch: int | None = None,
     checkpoint_seconds: float = 30.0,
 ) -> Run:
@@ -161,7 +158,6 @@ def resume(
     What was charged and not yet saved is made again with the draws that it had, and is not charged twice.
     """
     place = RunFolder.open(Path(folder))
-    plan = recipe.plan(len(data), budget, accounting=accounting)
     if read_json(place.settings)["plan"] != plan.to_json():
         raise UserError(
             f"{place.path} was started with other settings or other data; it is resumed with the same ones"
@@ -179,22 +175,24 @@ def resume(
         model, loss, FlatLayout.of(model), microbatch=microbatch, choices=facts["choices"]
     )
     rehearse(engine, plan, data)
+    log = EventLog.resume(place.path)
     run = Run(
         plan,
         model,
         data,
         engine=engine,
         key=RunKey.load(place.key),
+        filter=open_filter(log.history.header, log),
+        log=log,
         folder=place,
         checkpoint_seconds=checkpoint_seconds,
-        resumed=True,
     )
     checkpoint.load(place.checkpoint, run.state, plan=plan.digest())
     return run
 
 
 def rehearse(engine: GradientEngine, plan: Plan, data: Records, records: int = 2) -> None:
-    """Send made-up records of the data's form through the engine, so that a model that cannot be trained says so now."""
+    """Send made-up records of the data's form through the engine: a model that cannot be trained says so now."""
     inputs, targets = made_up(data, records, engine.layout.device)
     out = engine.layout.zeros()
     engine.clipped_sum(inputs, targets, plan.clipping.at(0, plan.releases), out, seed=0)
@@ -217,6 +215,8 @@ def drive(
     marks: int = 20,
 ) -> None:
     """Make all releases that are left, telling the listeners of each and, now and then, of accuracy."""
+    if run.folder is not None:
+        listeners = [JsonLines(run.folder.metrics), *listeners]
     with Progressing(list(listeners), releases=run.plan.releases, marks=marks) as progress:
         for release in run:
             progress.release(release.number)

@@ -72,7 +72,7 @@ class TensorBoard:
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._writer = SummaryWriter(str(folder))
 
     def release(self, number: int) -> None:
         """Nothing: only marks are written."""
@@ -81,11 +81,11 @@ class TensorBoard:
         """Write the mark's numbers at its release."""
         for name, value in asdict(mark).items():
             if name not in ("release", "of", "seconds") and value is not None:
-                self._writer.add_scalar(name, value, mark.release)  # type: ignore[no-untyped-call]
+                self._writer.add_scalar(name, value, mark.release)
 
     def close(self) -> None:
         """Write out what is left."""
-        self._writer.close()  # type: ignore[no-untyped-call]
+        self._writer.close()
 
 
 class Terminal:

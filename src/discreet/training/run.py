@@ -22,7 +22,9 @@ from discreet.training.odometer import Odometer
 from discreet.training.state import TrainState
 
 if TYPE_CHECKING:
-    from discreet.accounting import Event
+    from discreet.accounting.filter import PrivacyFilter
+    from discreet.accounting.log import EventLog
+    from discreet.data import Description
 
 
 class Data(Protocol):
@@ -30,21 +32,13 @@ class Data(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def description(self) -> Description:
+        """What is known of the records."""
+        ...
+
     def batch(self, indices: Tensor) -> tuple[Any, Tensor]:
         """Inputs and targets of the records at `indices`."""
-        ...
-
-
-class Filter(Protocol):
-    """Who is asked before a release, and remembers it durably."""
-
-    @property
-    def charged(self) -> int:
-        """How many releases have been charged."""
-        ...
-
-    def charge(self, event: Event) -> None:
-        """Charge one more release; raises `BudgetExhausted` and charges nothing where it would overshoot."""
         ...
 
 
@@ -72,7 +66,8 @@ class Run(AbstractContextManager["Run"]):
         data: the private records.
         engine: where clipped sums of the model's gradients come from.
         key: the randomness.
-        filter: asked before every release.
+        filter: asked before every release; a release that it has charged before costs nothing again.
+        log: where the filter writes its charges; closed with the run.
         folder: where to save the state; without one the run lives in memory.
         checkpoint_seconds: at least so much time lies between two checkpoints; 0 saves after every release.
     """
@@ -85,7 +80,8 @@ class Run(AbstractContextManager["Run"]):
         *,
         engine: GradientEngine,
         key: RunKey,
-        filter: Filter,
+        filter: PrivacyFilter,
+        log: EventLog | None = None,
         folder: RunFolder | None = None,
         checkpoint_seconds: float = 30.0,
     ) -> None:
@@ -95,7 +91,7 @@ class Run(AbstractContextManager["Run"]):
         self.device = self.state.parameters.device
         self.odometer = Odometer(plan)
         self.stop_requested = False
-        self.filter = filter
+        self.filter, self.log = filter, log
         self.folder, self._checkpoint_seconds = folder, checkpoint_seconds
         self._last_checkpoint = time.monotonic()
         self._digest = plan.digest()
@@ -113,8 +109,7 @@ class Run(AbstractContextManager["Run"]):
     def release(self) -> Release:
         """Make the next release."""
         number = self.state.releases
-        if number >= self.filter.charged:
-            self.filter.charge(self.plan.event(number))
+        self.filter.charge(number, self.plan.event(number))
         stddev = self._private_gradient(number)
         scale = self.plan.sampler.expected_batch_size
         learning_rate = self.plan.learning_rate_at(number)
@@ -175,10 +170,12 @@ class Run(AbstractContextManager["Run"]):
             self.layout.bind(self.model, self.state.parameters)
 
     def close(self) -> None:
-        """Leave the model with the weights that are released, in tensors of its own."""
+        """Leave the model with the weights that are released, in tensors of its own, and let go of the folder."""
         self.layout.bind(self.model, self.state.released())
         for _, parameter in trainable_parameters(self.model):
             parameter.data = parameter.data.clone()
+        if self.log is not None:
+            self.log.close()
 
     def __exit__(self, *_: object) -> None:
         """Close the run."""

@@ -8,7 +8,7 @@ from discreet.gradients.engine import GradientEngine
 from discreet.gradients.layout import FlatLayout
 from discreet.noise.gaussian import add_gaussian_
 from discreet.noise.key import RunKey
-from discreet.training.carry_out import Prepared
+from discreet.jobs.carry_out import Prepared
 from discreet.training.fit import cross_entropy, made_up
 
 _TURNS = 3

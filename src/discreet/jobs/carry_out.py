@@ -9,17 +9,16 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from discreet.accounting import Budget
+from discreet.accounting.rounding import rounded_up
 from discreet.data import Splits
 from discreet.errors import UserError
 from discreet.models import ModelSpec
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
-from discreet.recipes import FirstOrder
 from discreet.training import fit
-from discreet.training.job import Job
+from discreet.jobs.job import Job
 from discreet.training.outcome import Result, conclude
-from discreet.training.progress import JsonLines, Listener, TensorBoard, Terminal
+from discreet.training.progress import Listener, TensorBoard, Terminal
 from discreet.training.run import Run
 
 
@@ -31,8 +30,6 @@ class Prepared:
     splits: Splits
     spec: ModelSpec
     model: nn.Module
-    recipe: FirstOrder
-    budget: Budget
     plan: Plan
 
     def start(self, folder: Path) -> Run:
@@ -40,11 +37,9 @@ class Prepared:
         return fit.start(
             self.model,
             self.splits.train,
-            self.recipe,
-            self.budget,
+            self.plan,
             folder=folder,
             seed=self.job.seed,
-            accounting=self.plan.accounting,
             microbatch=self.job.microbatch,
             checkpoint_seconds=self.job.checkpoint_seconds,
             notes={
@@ -60,9 +55,7 @@ class Prepared:
             folder,
             self.model,
             self.splits.train,
-            self.recipe,
-            self.budget,
-            accounting=self.plan.accounting,
+            self.plan,
             microbatch=self.job.microbatch,
             checkpoint_seconds=self.job.checkpoint_seconds,
         )
@@ -71,6 +64,7 @@ class Prepared:
 def prepare(job: Job) -> Prepared:
     """Read the records, build the network, make the plan."""
     budget, recipe, accounting = job.budget(), job.chosen_recipe(), job.chosen_accounting()
+    # What can be refused without reading the records is refused first.
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     splits = job.load()
@@ -81,20 +75,20 @@ def prepare(job: Job) -> Prepared:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(key.stream("weights", 0).words(1)[0]))
         model = spec.build().to(_device(job.device))
-    return Prepared(job=job, splits=splits, spec=spec, model=model, recipe=recipe, budget=budget, plan=plan)
+    return Prepared(job=job, splits=splits, spec=spec, model=model, plan=plan)
 
 
 def carry_out(prepared: Prepared, run: Run, console: Console) -> Result:
     """Make all releases that are left, tell of them, and conclude."""
     job, public = prepared.job, prepared.splits.public if prepared.job.evaluation else None
     assert run.folder is not None, "a job is carried out in a folder"
-    listeners: list[Listener] = [JsonLines(run.folder.metrics)]
+    listeners: list[Listener] = []
     if job.tensorboard:
         listeners.extend(_tensorboard(run.folder.tensorboard))
     if not console.quiet:
         done = run.state.releases
         listeners.append(
-            Terminal(console, releases=run.plan.releases, budget=prepared.budget.epsilon, done=done)
+            Terminal(console, releases=run.plan.releases, budget=run.plan.budget.epsilon, done=done)
         )
     fit.drive(run, public=public, listeners=listeners, marks=job.marks)
     return conclude(run)
@@ -118,9 +112,9 @@ def describe_plan(prepared: Prepared) -> str:
         f"(sample rate {plan.sampler.rate:.4g})",
         f"  noise           multiplier {plan.noise.multiplier:.4f} at clip norm {plan.clipping.rule.sensitivity:g}",
         f"  budget          epsilon {plan.budget.epsilon:g} at delta {plan.budget.delta:g}",
-        f"  certified       epsilon {costs['visible']:.4f} visible, {costs['hidden']:.4f} hidden "
+        f"  certified       epsilon {rounded_up(costs['visible'])} visible, {rounded_up(costs['hidden'])} hidden "
         f"(the run is held to {plan.accounting})",
-        f"  claimed         epsilon {costs['claimed']:.4f} by the method's own formula; not a guarantee",
+        f"  claimed         epsilon {rounded_up(costs['claimed'])} by the method's own formula; not a guarantee",
     ]
     return "\n".join(lines)
 
