@@ -48,7 +48,8 @@ class NamedData:
         default_model: The model taken when none is asked for.
         subfolders: Where below a root its files may lie; "." is the root itself.
         layouts: Alternative sets of paths: a folder that has all paths of one of them has the data.
-            A path may also lie there with .gz. Empty where the data comes with a package.
+            Empty where the data comes with a package.
+        gzipped: Whether its files may lie there with .gz as well.
         load: Reads the data from the folder that was found.
     """
 
@@ -57,6 +58,7 @@ class NamedData:
     default_model: str
     subfolders: tuple[str, ...] = ()
     layouts: tuple[tuple[str, ...], ...] = ()
+    gzipped: bool = False
     load: Callable[[Path], Splits]
 
     def find(self, folder: Path | None = None) -> Path | None:
@@ -65,7 +67,10 @@ class NamedData:
         return next((place for place in places if self._complete(place)), None)
 
     def _complete(self, place: Path) -> bool:
-        return any(all(maybe_file(place, path) for path in layout) for layout in self.layouts)
+        def there(path: str) -> bool:
+            return (place / path).exists() if not self.gzipped else maybe_file(place, path) is not None
+
+        return any(all(there(path) for path in layout) for layout in self.layouts)
 
 
 def names() -> tuple[str, ...]:
@@ -166,6 +171,7 @@ _REGISTRY = {
             default_model="cnn-mnist",
             subfolders=("mnist", "MNIST/raw"),
             layouts=(IDX_FILES,),
+            gzipped=True,
             load=_mnist,
         ),
         NamedData(
@@ -174,6 +180,7 @@ _REGISTRY = {
             default_model="cnn-mnist",
             subfolders=("fashion-mnist", "FashionMNIST/raw"),
             layouts=(IDX_FILES,),
+            gzipped=True,
             load=_fashion_mnist,
         ),
         NamedData(
@@ -206,6 +213,7 @@ _REGISTRY = {
             default_model="bow-imdb",
             subfolders=("imdb", "."),
             layouts=(("imdb_train.jsonl", "imdb_test.jsonl"), IMDB_FOLDERS),
+            gzipped=True,
             load=_imdb,
         ),
         NamedData(
@@ -214,6 +222,7 @@ _REGISTRY = {
             default_model="mlp",
             subfolders=("adult",),
             layouts=(("adult.data", "adult.test"),),
+            gzipped=True,
             load=_adult,
         ),
     )
