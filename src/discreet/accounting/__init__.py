@@ -1,71 +1,68 @@
-"""Privacy accounting: events, certified bounds, filters, calibration, certificates. No torch.
+"""Privacy accounting: events, certified bounds, filters, calibration, certificates. NumPy and SciPy, no torch."""
 
-Names are imported when they are first used, so that `import discreet.accounting` stays fast.
-"""
-
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from discreet.accounting.budget import Accounting, Budget
-    from discreet.accounting.calibration import calibrate_noise, calibrate_releases
-    from discreet.accounting.composition import delta, epsilon
-    from discreet.accounting.events import (
-        Event,
-        Gaussian,
-        PoissonGaussian,
-        PoissonPureDP,
-        PureDP,
-        event_from_json,
-        joint_multiplier,
-        register_event,
-    )
-    from discreet.accounting.profiles import Profile, privacy_profile
-    from discreet.accounting.rdp import rdp_curve
+from discreet.accounting.account import Account, account_for, epsilon_for, noise_for, rate, releases_for
+from discreet.accounting.budget import Accounting, Budget
+from discreet.accounting.calibration import calibrate_noise, calibrate_releases
+from discreet.accounting.certificate import Certificate, TrainedOn
+from discreet.accounting.certification import build_certificate, verify_certificate
+from discreet.accounting.composition import delta, epsilon
+from discreet.accounting.events import (
+    Event,
+    Gaussian,
+    PoissonGaussian,
+    PoissonPureDP,
+    PureDP,
+    Several,
+    UnknownEventError,
+    event_from_json,
+    joint_multiplier,
+    register_event,
+)
+from discreet.accounting.filter import PlannedFilter, PrivacyFilter, RenyiFilter, open_filter
+from discreet.accounting.history import ChargePlan, History, LogHeader
+from discreet.accounting.log import EventLog, read_log
+from discreet.accounting.page import certificate_page
+from discreet.accounting.profiles import Profile, privacy_profile
+from discreet.accounting.rdp import rdp_curve
 
 __all__ = [
+    "Account",
     "Accounting",
     "Budget",
+    "Certificate",
+    "ChargePlan",
     "Event",
+    "EventLog",
     "Gaussian",
+    "History",
+    "LogHeader",
+    "PlannedFilter",
     "PoissonGaussian",
     "PoissonPureDP",
+    "PrivacyFilter",
     "Profile",
     "PureDP",
+    "RenyiFilter",
+    "Several",
+    "TrainedOn",
+    "UnknownEventError",
+    "account_for",
+    "build_certificate",
     "calibrate_noise",
     "calibrate_releases",
+    "certificate_page",
     "delta",
     "epsilon",
+    "epsilon_for",
     "event_from_json",
     "joint_multiplier",
+    "noise_for",
+    "open_filter",
     "privacy_profile",
+    "rate",
     "rdp_curve",
+    "read_log",
     "register_event",
+    "releases_for",
+    "verify_certificate",
 ]
-
-_HOMES = {
-    "budget": ("Accounting", "Budget"),
-    "calibration": ("calibrate_noise", "calibrate_releases"),
-    "composition": ("delta", "epsilon"),
-    "events": (
-        "Event",
-        "Gaussian",
-        "PoissonGaussian",
-        "PoissonPureDP",
-        "PureDP",
-        "event_from_json",
-        "joint_multiplier",
-        "register_event",
-    ),
-    "profiles": ("Profile", "privacy_profile"),
-    "rdp": ("rdp_curve",),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from discreet.accounting.budget import Accounting, Budget
-from discreet.accounting.composition import Calculus, epsilon
+from discreet.accounting.composition import epsilon
 from discreet.accounting.events import Event
+from discreet.accounting.history import Calculus
 from discreet.errors import UserError
 
 _LARGEST_NOISE = 2.0**40

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +20,13 @@ from numpy.typing import NDArray
 from discreet.accounting.budget import Accounting, certified_accounting
 from discreet.accounting.events import Event, UnknownEventError, checked_number
 from discreet.accounting.fourier import ComposedLoss, Ensemble, compose
+from discreet.accounting.history import Calculus
 from discreet.accounting.pld import loss_distributions, smallest_interval, typical_loss
 from discreet.accounting.rdp import ORDERS, certified_rdp, delta_from_rdp, epsilon_from_rdp
 from discreet.accounting.spread import Mixture, few_distinct, merged
 
 Floats = NDArray[np.float64]
 Charges = Iterable[tuple[Event, int]]
-Calculus = Literal["best", "pld", "rdp"]
 
 _FINENESS = 0.03
 """Grid interval in typical losses: the joined curve inflates the variance by at most 0.03^2 / 6."""

@@ -35,7 +35,13 @@ class Event:
 
     def to_json(self) -> dict[str, Any]:
         """The event as a JSON object; `event_from_json` gives back an equal event, to the last bit."""
-        return {"kind": self.kind} | {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind} | {
+            field.name: _encoded(getattr(self, field.name)) for field in fields(self)
+        }
+
+    def parts(self) -> tuple[Event, ...]:
+        """The events that this one is the composition of; itself for all but `Several`."""
+        return (self,)
 
 
 class UnknownEventError(NotImplementedError):
@@ -67,10 +73,20 @@ def event_from_json(record: Mapping[str, Any]) -> Event:
     expected = {field.name: types[field.name] for field in fields(cls)}
     if given.keys() != expected.keys():
         raise ValueError(f"event {kind!r} has the fields {sorted(expected)}, not {sorted(given)}")
-    for name, value in given.items():
-        if type(value) is not expected[name]:
-            raise ValueError(f"event {kind!r}: {name} must be a {expected[name].__name__}, not {value!r}")
-    return cls(**given)
+    return cls(**{name: _decoded(kind, name, value, expected[name]) for name, value in given.items()})
+
+
+def _encoded(value: Any) -> Any:
+    return [event.to_json() for event in value] if isinstance(value, tuple) else value
+
+
+def _decoded(kind: str, name: str, value: Any, expected: Any) -> Any:
+    if expected == tuple[Event, ...] and isinstance(value, list):
+        return tuple(event_from_json(each) for each in value)
+    if type(value) is not expected:
+        wanted = getattr(expected, "__name__", expected)
+        raise ValueError(f"event {kind!r}: {name} must be a {wanted}, not {value!r}")
+    return value
 
 
 def checked_number(
@@ -157,6 +173,24 @@ class PoissonPureDP(Event):
             self, "sample_rate", checked_number("sample_rate", self.sample_rate, low=0.0, high=1.0)
         )
         object.__setattr__(self, "epsilon", checked_number("epsilon", self.epsilon, low=0.0))
+
+
+@register_event
+@dataclass(frozen=True, kw_only=True)
+class Several(Event):
+    """Several releases made and charged together, each with fresh randomness and a sample of its own."""
+
+    kind: ClassVar[str] = "several"
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not self.events or not all(isinstance(event, Event) for event in self.events):
+            raise ValueError(f"events must be a tuple of at least one Event, not {self.events!r}")
+
+    def parts(self) -> tuple[Event, ...]:
+        """The parts of all the events, flattened."""
+        return tuple(part for event in self.events for part in event.parts())
 
 
 def joint_multiplier(multipliers: Iterable[float]) -> float:

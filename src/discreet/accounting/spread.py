@@ -20,7 +20,7 @@ under domination (all f-divergences, hence exp((a-1) Renyi)) follow.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 
 from discreet.accounting.events import Event, Gaussian, PoissonGaussian, PureDP
@@ -88,18 +88,24 @@ def merged(charges: Sequence[Charge]) -> list[Charge]:
     """
     counts: dict[Event, int] = {}
     precision = 0.0
-    for event, count in charges:
-        if isinstance(count, bool) or int(count) != count or count < 0:
-            raise ValueError(f"the count of a charge must be a whole number of at least 0, not {count!r}")
-        if count == 0 or _is_free(event):
+    for event, count in _parts(charges):
+        if _is_free(event):
             continue
         if isinstance(event, Gaussian) or (isinstance(event, PoissonGaussian) and event.sample_rate == 1.0):
             precision += count / event.noise_multiplier**2
         else:
-            counts[event] = counts.get(event, 0) + int(count)
+            counts[event] = counts.get(event, 0) + count
     if precision > 0.0:
         counts[Gaussian(noise_multiplier=1.0 / math.sqrt(precision))] = 1
     return list(counts.items())
+
+
+def _parts(charges: Sequence[Charge]) -> Iterator[Charge]:
+    for event, count in charges:
+        if isinstance(count, bool) or int(count) != count or count < 0:
+            raise ValueError(f"the count of a charge must be a whole number of at least 0, not {count!r}")
+        if count:
+            yield from ((part, int(count)) for part in event.parts())
 
 
 def _is_free(event: Event) -> bool:
