@@ -96,7 +96,8 @@ class Images:
                 ways["windows, kept"] = lambda: kept(self, Windows.of(self))
             if _pixels_pay(self):
                 ways["pixels"] = lambda: PixelGram(self)
-        key = f"convolution {list(self.inputs.shape[1:])} {list(self.kernel)} {self.geometry.label()}"
+        layout = "" if self.inputs.is_contiguous() else "channels last "
+        key = f"convolution {layout}{list(self.inputs.shape[1:])} {list(self.kernel)} {self.geometry.label()}"
         return choices.take(key, ways, self.kernel, self.inputs)
 
 

@@ -16,7 +16,7 @@ from discreet.gradients.fused import FusedSums
 from discreet.gradients.inspect import is_stochastic, probe_independence, refuse_mixing_modules
 from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import Loss, RecordLoss
-from discreet.gradients.memory import record_bytes
+from discreet.gradients.memory import activation_bytes
 from discreet.gradients.private import Private
 from discreet.gradients.slots import UnsupportedError
 from discreet.gradients.weighing import Weighing
@@ -182,18 +182,21 @@ class GradientEngine:
             return
         with torch.random.fork_rng(devices=[]):
             probe_independence(self._losses, inputs, targets)
+            each = activation_bytes(self._losses, inputs, targets)
+            self._methods[key] = self._choose_method(key, inputs, targets, self._memory_limit // each)
             if self._microbatch is not None:
                 self._microbatches[key] = self._microbatch
             elif key not in self._microbatches:
-                each = record_bytes(self._losses, self._layout, inputs, targets)
+                if self._methods[key] != "fused":
+                    # A record's own gradient, and once more while it is reduced.
+                    each += 2 * self._layout.size * self._layout.dtype.itemsize
                 self._microbatches[key] = max(1, self._memory_limit // each)
-            self._methods[key] = self._choose_method(key, inputs, targets)
         self._prepared.add(key)
 
-    def _choose_method(self, key: str, inputs: Batch, targets: Batch) -> str:
+    def _choose_method(self, key: str, inputs: Batch, targets: Batch, most: int) -> str:
         if self._method in ("functional", "loop") or self._methods.get(key) == "functional":
             return "functional" if self._method == "auto" else self._method
-        size = min(batch_size(inputs, targets), self._microbatches[key], _MOST_RECORDS_TO_TIME)
+        size = max(1, min(batch_size(inputs, targets), self._microbatch or most, _MOST_RECORDS_TO_TIME))
         try:
             self._fused.prepare(inputs, targets, size)
         except UnsupportedError as error:

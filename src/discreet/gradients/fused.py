@@ -1,5 +1,6 @@
 """The fused engine: clipped sums from one forward and one backward pass."""
 
+import time
 from collections.abc import Mapping
 
 import torch
@@ -9,12 +10,16 @@ from discreet.gradients.axes import RecordAxis, find_axis
 from discreet.gradients.batches import Batch, rows_of, signature, synthetic_like
 from discreet.gradients.buffers import Buffers
 from discreet.gradients.choosing import Choices
+from discreet.gradients.clipping import FlatClipping
 from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import RecordLoss
 from discreet.gradients.rules import RULES
 from discreet.gradients.slots import Slots, UnsupportedError
 from discreet.gradients.tape import Tape
 from discreet.gradients.weighing import Weighing
+
+_FORMATS = ("contiguous", "channels last")
+_ROUNDS = 2
 
 
 class FusedSums:
@@ -40,14 +45,35 @@ class FusedSums:
         key = signature(inputs, targets)
         if key in self._axes:
             return
-        self._axes[key] = self._survey(inputs, targets)
+        axes, has_images = self._survey(inputs, targets)
+        self._axes[key] = axes
         generator = torch.Generator().manual_seed(0)
         made_up = synthetic_like(inputs, size, generator), synthetic_like(targets, size, generator)
-        self.choices.timing = True
         try:
-            self._run(*made_up)
-        finally:
-            self.choices.timing = False
+            self._choose(key, made_up, _FORMATS if has_images else _FORMATS[:1])
+        except UnsupportedError:
+            del self._axes[key]
+            raise
+
+    def _choose(self, key: str, made_up: tuple[Batch, Batch], formats: tuple[str, ...]) -> None:
+        """Time the ways of each layer within each memory format, then the formats."""
+        chosen = self.choices.chosen.get(f"format {key}")
+        seconds: dict[str, float] = {}
+        for name in formats if chosen not in formats else (chosen,):
+            self.choices.chosen[f"format {key}"] = name
+            self.choices.timing = True
+            try:
+                self._run(*made_up)
+            finally:
+                self.choices.timing = False
+            seconds[name] = min(self._seconds(*made_up) for _ in range(_ROUNDS))
+        self.choices.chosen[f"format {key}"] = min(seconds, key=lambda name: seconds[name])
+
+    def _seconds(self, inputs: Batch, targets: Batch) -> float:
+        weighing = Weighing.of(FlatClipping(clip_norm=1.0), self._layout)
+        start = time.perf_counter()
+        self.add_clipped_sum(inputs, targets, weighing, self._layout.zeros())
+        return time.perf_counter() - start
 
     def add_clipped_sum(
         self, inputs: Batch, targets: Batch, weighing: Weighing, out: Tensor
@@ -67,7 +93,8 @@ class FusedSums:
         return norms, losses
 
     def _run(self, inputs: Batch, targets: Batch) -> tuple[Tape, Tensor]:
-        tape = self._tape(self._axes[signature(inputs, targets)])
+        key = signature(inputs, targets)
+        tape = self._tape(self._axes[key], self.choices.chosen[f"format {key}"])
         with torch.enable_grad():
             with tape:
                 losses = self._losses(inputs, targets)
@@ -76,28 +103,31 @@ class FusedSums:
                     torch.autograd.backward(losses, torch.ones_like(losses))
         return tape, losses.detach()
 
-    def _tape(self, axes: list[RecordAxis] | None) -> Tape:
-        slots = Slots(self._losses.model, self._layout)
-        return Tape(slots, RULES, axes, self._buffers, self.choices)
+    def _tape(self, axes: list[RecordAxis] | None, memory_format: str) -> Tape:
+        slots, channels_last = Slots(self._losses.model, self._layout), memory_format == "channels last"
+        return Tape(slots, RULES, axes, self._buffers, self.choices, channels_last=channels_last)
 
-    def _survey(self, inputs: Batch, targets: Batch) -> list[RecordAxis]:
+    def _survey(self, inputs: Batch, targets: Batch) -> tuple[list[RecordAxis], bool]:
+        """The record axes of all watched outputs, and whether there are images among the layers' inputs."""
         seen = []
         for records in (2, 3):
             generator = torch.Generator().manual_seed(records)
-            tape = self._tape(None)
+            tape = self._tape(None, _FORMATS[0])
             made_up = synthetic_like(inputs, records, generator), synthetic_like(targets, records, generator)
             with torch.enable_grad(), tape:
                 losses = self._losses(*made_up)
             seen.append(tape.outputs)
+        has_images = tape.has_images
         two, three = seen
         if [what for what, _ in two] != [what for what, _ in three]:
             raise UnsupportedError("the forward pass does not do the same for every batch")
         outputs = [output for _, output in three]
         gradients = [_gradients(loss, outputs) for loss in losses]
-        return [
+        axes = [
             find_axis(what, first.shape, second.shape, [by_record[number] for by_record in gradients])
             for number, ((what, first), (_, second)) in enumerate(zip(two, three, strict=True))
         ]
+        return axes, has_images
 
 
 def _gradients(loss: Tensor, outputs: list[Tensor]) -> tuple[Tensor | None, ...]:

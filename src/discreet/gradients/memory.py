@@ -4,14 +4,13 @@ import torch
 from torch import Tensor
 
 from discreet.gradients.batches import Batch, synthetic_like
-from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import RecordLoss
 
 _RECORDS = 2
 
 
-def record_bytes(losses: RecordLoss, layout: FlatLayout, inputs: Batch, targets: Batch) -> int:
-    """Bytes that one record's activations and its own gradient take; the batch gives shapes only."""
+def activation_bytes(losses: RecordLoss, inputs: Batch, targets: Batch) -> int:
+    """Bytes that one record's activations and their gradients take; the batch gives shapes only."""
     generator = torch.Generator().manual_seed(0)
     inputs, targets = (synthetic_like(batch, _RECORDS, generator) for batch in (inputs, targets))
     saved: dict[int, int] = {}
@@ -26,6 +25,5 @@ def record_bytes(losses: RecordLoss, layout: FlatLayout, inputs: Batch, targets:
             kept = losses(inputs, targets)
         del kept
     activations = sum(size for storage, size in saved.items() if storage not in parameters) // _RECORDS
-    gradient = layout.size * torch.empty(0, dtype=layout.dtype).element_size()
-    # Activations exist twice (values and their gradients); a record's gradient once more while it is reduced.
-    return 2 * activations + 2 * gradient
+    # Twice: the values and their gradients.
+    return max(1, 2 * activations)

@@ -59,6 +59,7 @@ class Tape(TorchFunctionMode):
         self.buffers, self.choices, self.channels_last = buffers, choices, channels_last
         self.outputs: list[tuple[str, Tensor]] = []
         self.uses = 0
+        self.has_images = False
         self._expected: dict[str, int] = {}
         self._arrived: dict[str, list[tuple[Slot, Contribution]]] = {}
         self._measured: dict[str, Tensor] = {}
@@ -102,6 +103,7 @@ class Tape(TorchFunctionMode):
 
     def in_format(self, images: Tensor) -> Tensor:
         """Images or kernels in the memory format that is used."""
+        self.has_images |= images.dim() == 4
         if self.channels_last and images.dim() == 4:
             return images.contiguous(memory_format=torch.channels_last)
         return images
@@ -222,11 +224,9 @@ def _reads_parameter_only(func: Any, name: str, result: Any, slots: Slots) -> bo
 
 
 def _opened(func: Any) -> Any:
-    """A Python function of torch.nn.functional that does not hide what it calls from the tape; None for
-    others.
+    """A Python function of torch.nn.functional that shows the tape what it calls; None for other functions.
 
-    Those functions hand themselves over as a whole when a tape is active. The copy does not ask whether one
-    is.
+    The originals hand themselves over as a whole while a tape is active; the copy does not ask.
     """
     if not isinstance(func, types.FunctionType) or func.__module__ != "torch.nn.functional":
         return None

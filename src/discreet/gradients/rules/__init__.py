@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from discreet.gradients.rules import convolution, elementwise, embedding, linear, normalization
+from discreet.gradients.rules import convolution, elementwise, embedding, linear, normalization, recurrent
 from discreet.gradients.tape import Rule
 
 RULES: dict[Any, Rule] = {
@@ -11,6 +11,7 @@ RULES: dict[Any, Rule] = {
     **normalization.RULES,
     **embedding.RULES,
     **elementwise.RULES,
+    **recurrent.RULES,
 }
 
 __all__ = ["RULES"]
