@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet.accounting import Accounting, Budget, PoissonGaussian
+from discreet.accounting.certificate import TrainedOn
+from discreet.accounting.certification import build_certificate
+from discreet.accounting.history import ChargePlan, History, LogHeader
 from discreet.training.folder import RunFolder
 from discreet.training.progress import Mark
 
@@ -19,6 +23,7 @@ def make_run(
     seed: int | None = None,
     accuracy: bool = True,
     marks: int = 20,
+    executed: int = 100,
 ) -> RunFolder:
     folder = RunFolder.create(path)
     releases = 100
@@ -43,7 +48,7 @@ def make_run(
         Mark(
             release=number * releases // marks,
             of=releases,
-            epsilon=2.99 * math.sqrt(number / marks),
+            epsilon=2.57 * math.sqrt(number / marks),
             budget=3.0,
             noise_multiplier=1.73,
             learning_rate=0.5,
@@ -53,18 +58,25 @@ def make_run(
         for number in range(1, marks + 1)
     ]
     folder.metrics.write_text("".join(json.dumps(asdict(mark)) + "\n" for mark in lines))
-    certificate = {
-        "is_guarantee": seed is None,
-        "epsilon": 2.99123456,
-        "delta": 1e-5,
-        "accounting": "visible",
-        "bounds": [{"delta": d, "epsilon": e} for d, e in ((1e-3, 1.9), (1e-5, 2.99123456), (1e-7, 3.8))],
-        "compared": {"visible": 2.99123456, "hidden": 2.99123456, "claimed": 3.4},
-        "releases": releases,
-        "assumptions": ["The number of records is taken as public.", "The key of the noise stays secret."],
-        "version": "0.1.0",
-    }
-    folder.certificate.write_text(json.dumps(certificate))
+    event = PoissonGaussian(sample_rate=0.1, noise_multiplier=1.7320508)
+    header = LogHeader(
+        budget=Budget(epsilon=3.0, delta=1e-5),
+        accounting=Accounting.VISIBLE,
+        secure_noise=seed is None,
+        plan=ChargePlan(releases=((event, releases),)),
+    )
+    certificate = build_certificate(
+        History(header=header, releases=((event, releases),)),
+        recipe="dp-sgd",
+        settings=plan["settings"],
+        trained_on=TrainedOn(name=data, records=1000, records_public=True),
+        sampler="Poisson, afresh for every release.",
+        noise_source="AES-256 in counter mode.",
+        executed=executed,
+        claimed_epsilon=3.4,
+        charges_hidden=((event, releases),),
+    )
+    certificate.save(path)
     return folder
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from discreet.cli.main import parser
 from discreet.cli.train import settings_of
+from discreet.jobs.job import Job
 from discreet.report.commands import repeat, verify
-from discreet.training.job import Job
 
 JOBS = {
     "as it comes": Job(data="digits"),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.accounting.certificate import Certificate
+from discreet.accounting.rounding import rounded_up
 from discreet.errors import CorruptFile
 from discreet.report import run_page
 from discreet.training.folder import RunFolder
@@ -125,7 +127,8 @@ def test_a_seeded_run_says_first_that_there_is_no_guarantee(make_run, tmp_path: 
 
 def test_a_run_with_a_secret_key_states_its_guarantee_first(run: RunFolder) -> None:
     text = Strict(run_page(run)).text
-    assert "(2.992, 1e-5)-differentially private" in text.partition("What was done")[0]
+    stated = Certificate.from_json(run.certificate.read_text()).epsilon
+    assert f"({rounded_up(stated)}, 1e-5)-differentially private" in text.partition("What was done")[0]
     assert "No guarantee" not in text
 
 
@@ -169,3 +172,9 @@ def test_a_folder_without_certificate_is_no_finished_run(run: RunFolder) -> None
     run.certificate.unlink()
     with pytest.raises(CorruptFile, match=r"certificate\.json is missing"):
         run_page(run)
+
+
+def test_a_run_that_ended_early_says_what_its_guarantee_is(make_run, tmp_path: Path) -> None:
+    text = Strict(run_page(make_run(tmp_path / "run", executed=40))).text
+    assert "ended after 40 of 100 planned releases" in text
+    assert "The guarantee is that of the whole plan." in text

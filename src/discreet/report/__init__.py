@@ -1,4 +1,4 @@
-"""The page that people look at: one self-contained HTML file about one run."""
+"""The page that people look at: one self-contained HTML document about one run."""
 
 from discreet.report.page import run_page
 

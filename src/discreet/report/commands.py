@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from discreet.training.job import Job
+from discreet.jobs.job import Job
 
 
 def verify(folder: Path) -> str:

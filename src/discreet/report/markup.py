@@ -49,6 +49,12 @@ def paragraph(*content: Content) -> Html:
     return element("p", *content)
 
 
+def section(heading: str, *content: Content) -> Html:
+    """A part of a page under a heading."""
+    name = heading.lower().replace(" ", "-")
+    return element("section", element("h2", heading, id=name), list(content), aria_labelledby=name)
+
+
 def code(text: str) -> Html:
     """A name or a line of code inside a sentence."""
     return element("code", text)

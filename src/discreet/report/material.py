@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from discreet.accounting import epsilon
+from discreet.accounting.certificate import Certificate
+from discreet.accounting.events import event_from_json
 from discreet.errors import CorruptFile
 from discreet.training.files import read_json
 from discreet.training.progress import Mark
+
+_LARGER_DELTAS = (0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
 
 
 class Files(Protocol):
@@ -47,31 +53,6 @@ class Bound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certified:
-    """What the page says of a certificate.
-
-    Attributes:
-        is_guarantee: whether the noise came from a secret key.
-        bound: the epsilon at the budget's delta, by the accounting that the run was stopped by.
-        bounds: that epsilon at several deltas.
-        accounting: "visible" or "hidden".
-        compared: what each accounting says at the budget's delta, None where it does not apply.
-        releases: how many releases were charged.
-        assumptions: what the guarantee rests on, in sentences.
-        version: of the library.
-    """
-
-    is_guarantee: bool
-    bound: Bound
-    bounds: tuple[Bound, ...]
-    accounting: str
-    compared: Mapping[str, float | None]
-    releases: int
-    assumptions: tuple[str, ...]
-    version: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Material:
     """All that a page about a run is made of."""
 
@@ -79,13 +60,28 @@ class Material:
     plan: Mapping[str, Any]
     notes: Mapping[str, Any]
     marks: tuple[Mark, ...]
-    certified: Certified
+    certificate: Certificate
+
+    @classmethod
+    def of(cls, files: Files) -> Material:
+        """Read the files; nothing below the run's private folder is opened."""
+        run = read_json(files.settings)
+        try:
+            plan, notes = run["plan"], run["notes"]
+        except (KeyError, TypeError):
+            raise CorruptFile(f"{files.settings} lacks the plan or the notes of a run") from None
+        return cls(
+            folder=files.path,
+            plan=plan,
+            notes=notes,
+            marks=read_marks(files.metrics),
+            certificate=read_certificate(files.certificate),
+        )
 
     @property
-    def data_name(self) -> str:
-        """What the data set is called."""
-        job = self.notes.get("job") or {}
-        return Path(str(job.get("data", "a model"))).name
+    def title(self) -> str:
+        """What was trained on what."""
+        return f"{self.certificate.trained_on.name}, trained with {self.certificate.recipe}"
 
     @property
     def evaluated_on(self) -> str:
@@ -93,22 +89,35 @@ class Material:
         told = {"public": "on public records", "non-private holdout": "on records whose privacy was given up"}
         return told.get(str(self.notes.get("evaluation")), "on records declared not to be private")
 
-    @classmethod
-    def of(cls, files: Files) -> Material:
-        """Read the files; nothing below the run's private folder is opened."""
-        run = read_json(files.settings)
-        try:
-            return cls(
-                folder=files.path,
-                plan=run["plan"],
-                notes=run["notes"],
-                marks=read_marks(files.metrics),
-                certified=read_certificate(read_json(files.certificate)),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CorruptFile(
-                f"{files.path}: its files lack {error}; they are not those of a finished run"
-            ) from None
+    @property
+    def bound(self) -> Bound:
+        """What is guaranteed at the budget's delta."""
+        stated = self.certificate.epsilon
+        return Bound(epsilon=math.inf if stated is None else stated, delta=self.certificate.budget_delta)
+
+    @cached_property
+    def bounds(self) -> tuple[Bound, ...]:
+        """All bounds of the certificate, and further ones from the charges in it; they hold together."""
+        return tuple(sorted(set(self._bounds()), key=lambda each: each.delta))
+
+    def _bounds(self) -> Iterator[Bound]:
+        for each in self.certificate.epsilons:
+            if each.epsilon is not None:
+                yield Bound(epsilon=each.epsilon, delta=each.delta)
+        if self.certificate.filter == "planned":
+            charges = [(event_from_json(each["event"]), each["count"]) for each in self.certificate.planned]
+            for delta in _LARGER_DELTAS:
+                found = epsilon(charges, delta, accounting=self.certificate.accounting)
+                if math.isfinite(found):
+                    yield Bound(epsilon=found, delta=delta)
+
+
+def read_certificate(path: Path) -> Certificate:
+    """The certificate in a run's folder."""
+    try:
+        return Certificate.from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CorruptFile(f"{path} is missing; {path.parent} is not the folder of a finished run") from None
 
 
 def read_marks(path: Path) -> tuple[Mark, ...]:
@@ -126,21 +135,3 @@ def read_marks(path: Path) -> tuple[Mark, ...]:
         if math.isfinite(mark.epsilon):
             marks[mark.release] = mark
     return tuple(marks[release] for release in sorted(marks))
-
-
-def read_certificate(record: Mapping[str, Any]) -> Certified:
-    """What the page says of a certificate, from its JSON form."""
-    delta = float(record["delta"])
-    bounds = tuple(
-        Bound(epsilon=float(each["epsilon"]), delta=float(each["delta"])) for each in record["bounds"]
-    )
-    return Certified(
-        is_guarantee=bool(record["is_guarantee"]),
-        bound=Bound(epsilon=float(record["epsilon"]), delta=delta),
-        bounds=bounds,
-        accounting=str(record["accounting"]),
-        compared=dict(record["compared"]),
-        releases=int(record["releases"]),
-        assumptions=tuple(record["assumptions"]),
-        version=str(record["version"]),
-    )

@@ -1,4 +1,4 @@
-"""One page about one run: what was done, what is guaranteed, what it cost and what it reached."""
+"""One page about one run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,33 @@ import base64
 import hashlib
 from importlib.resources import files as resources
 
-from discreet.report import sections
-from discreet.report.markup import Html, element, markup
+from discreet.report import course, guarantee
+from discreet.report.markup import Content, Html, element, markup, paragraph
 from discreet.report.material import Files, Material
 
 
 def run_page(files: Files) -> str:
-    """The page as one HTML document that needs nothing else: no network, no other file.
+    """What was done, what is guaranteed, what it cost and what it reached.
 
     Guarantee: the page is made from the public files of the run's folder: settings, charges, the certificate,
     and accuracy on records that are not protected. The private folder is not opened.
     """
     material = Material.of(files)
-    title = sections.title(material)
+    return _document(
+        material,
+        course.done(material),
+        guarantee.meaning(material),
+        course.course(material),
+        guarantee.accountings(material),
+        guarantee.grounds(material),
+        course.giving_away(material),
+        course.repeating(material),
+        course.settings(material),
+    )
+
+
+def _document(material: Material, *parts: Content) -> str:
+    """One HTML document that needs nothing else: no network, no other file."""
     style, script = _resource("page.css"), _resource("page.js")
     head = element(
         "head",
@@ -32,7 +46,7 @@ def run_page(files: Files) -> str:
         ),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{title} - discreet"),
+        element("title", f"{material.title} - discreet"),
         element("style", style),
     )
     body = element(
@@ -40,12 +54,18 @@ def run_page(files: Files) -> str:
         element("a", "To the content", class_="skip", href="#main"),
         element(
             "header",
-            element("p", "Report of a private training run", class_="kicker"),
-            element("h1", title),
-            sections.verdict(material),
+            paragraph(element("span", "Report of a private training run", class_="kicker")),
+            element("h1", material.title),
+            guarantee.verdict(material),
         ),
-        element("main", [part(material) for part in sections.PARTS], id="main"),
-        sections.footer(material),
+        element("main", list(parts), id="main"),
+        element(
+            "footer",
+            paragraph(
+                f"Made by {material.certificate.library} from the public files of the run. Nothing on this "
+                "page was computed from private records without noise."
+            ),
+        ),
         element("script", script),
     )
     return f"<!doctype html>\n{markup(element('html', head, body, lang='en'))}\n"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from discreet.report.material import Certified, Material
+from discreet.report.material import Bound, Material
 from discreet.report.meaning import most_hits
 from discreet.report.numbers import at_most, percent, plain
 from discreet.report.plot import Axis, Level, Line, Plot
@@ -69,7 +70,7 @@ def exchange_plot(material: Material, records: str) -> Plot | None:
     )
 
 
-def attack_plot(certified: Certified) -> Plot:
+def attack_plot(bounds: Sequence[Bound]) -> Plot:
     """The bound on recognising records."""
     alarms = [number / 200 for number in range(21)] + [number / 20 for number in range(3, 21)]
     return Plot(
@@ -83,7 +84,7 @@ def attack_plot(certified: Certified) -> Plot:
         y=Axis(label="Records used that are pointed out", show=_share, include=(0.0,)),
         line=Line(
             name="upper bound",
-            points=[(share, most_hits(share, certified.bounds)) for share in alarms],
+            points=[(share, most_hits(share, bounds)) for share in alarms],
             dots=False,
         ),
         diagonal="guessing",
