@@ -1,0 +1,1 @@
+"""Certified accounting of selective release: gates, choices between candidates, private memory."""
