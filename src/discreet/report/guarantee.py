@@ -96,19 +96,21 @@ def accountings(material: Material) -> Html:
     }
     rows: list[list[Content]] = []
     for name, (value, seen) in told.items():
-        holds = "yes; the run was held to it" if name == certificate.accounting else "yes; for information"
-        shown = "not computed" if value is None else rounded_up(value)
-        rows.append([name, shown, seen, holds if certificate.guarantee else "not for this run"])
+        holds = "guaranteed, the run's own" if name == certificate.accounting else "guaranteed as well"
+        note = element("small", holds if certificate.guarantee else "not guaranteed for this run")
+        rows.append([[name, note], "not computed" if value is None else rounded_up(value), seen])
     claimed = certificate.epsilon_claimed
     rows.append(
         [
-            element("span", "claimed", class_="not-a-guarantee"),
+            element("span", "claimed", element("small", "not a guarantee"), class_="not-a-guarantee"),
             "none" if claimed is None else rounded_up(claimed),
             "the formula of the method's own paper",
-            element("strong", "not a guarantee", class_="not-a-guarantee"),
         ]
     )
-    several: list[list[Content]] = [[plain(each.delta), rounded_up(each.epsilon)] for each in material.bounds]
+    stated = {each.delta: each for each in reversed(certificate.epsilons)}
+    several: list[list[Content]] = [
+        [at_most(delta), rounded_up(stated[delta].epsilon), stated[delta].why] for delta in sorted(stated)
+    ]
     return section(
         "Three accountings",
         paragraph(
@@ -116,12 +118,12 @@ def accountings(material: Material) -> Html:
             "a run can be compared with published tables."
         ),
         table(
-            ["Accounting", "Epsilon", "What an attacker is taken to see", "A guarantee?"],
+            ["Accounting", "Epsilon", "What an attacker is taken to see"],
             rows,
             caption=f"Epsilon at delta {plain(material.bound.delta)}",
         ),
         table(
-            ["Delta", "Epsilon"],
+            ["Delta", "Epsilon", "Which delta"],
             several,
             caption=f"The {certificate.accounting} accounting at several deltas; all hold together",
             numeric=True,

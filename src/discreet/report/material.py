@@ -17,7 +17,7 @@ from discreet.errors import CorruptFile
 from discreet.training.files import read_json
 from discreet.training.progress import Mark
 
-_LARGER_DELTAS = (0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
+_LARGER_DELTAS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4)
 
 
 class Files(Protocol):

@@ -12,7 +12,7 @@ def at_most(value: float, digits: int = 4) -> str:
         return "infinite"
     if value == 0:
         return "0"
-    exact = Decimal(value)
+    exact = Decimal(repr(float(value)))
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return plain(float(exact.quantize(step, rounding=ROUND_CEILING)))
 
