@@ -58,8 +58,8 @@ def loss_distributions(
 ) -> tuple[LossDistribution, LossDistribution]:
     """The certified loss distributions of one release when a record is added, and when one is removed.
 
-    Guarantee: add/remove neighbours; never below the true hockey-stick divergence, except for the rounding of
-    double precision, which the composition's error bound covers.
+    Guarantee: add/remove neighbours; never below the true hockey-stick divergence, up to the rounding of
+    double precision, a relative 1e-12.
     """
     profile = privacy_profile(event, accounting)
     return (
