@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from discreet.accounting.log import EventLog
 from discreet.data import Records
 from discreet.errors import UserError
 from discreet.gradients.batches import Batch, synthetic_like
-from discreet.gradients.engine import GradientEngine
+from discreet.gradients.engine import GradientEngine, Method
 from discreet.gradients.layout import FlatLayout
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
@@ -87,6 +88,7 @@ def start(
     loss: Loss = cross_entropy,
     folder: Path | str | None = None,
     seed: int | None = None,
+    method: Method = "auto",
     microbatch: int | None = None,
     checkpoint_seconds: float = 30.0,
     notes: dict[str, Any] | None = None,
@@ -102,10 +104,12 @@ def start(
         loss: the loss of each record.
         folder: a new folder for the run.
         seed: makes the run repeatable.
+        method: how the gradient engine computes; all methods give the same sums.
         microbatch: records whose gradients are held at once.
         checkpoint_seconds: time between two checkpoints; 0 saves after every release.
         notes: plain values to keep in the folder with the plan (how the model and the data are found again).
     """
+    data.require_trainable()
     if plan.sampler.examples != len(data):
         raise UserError(f"the plan is for {plan.sampler.examples} records, and there are {len(data)}")
     if plan.budget.delta >= 1 / len(data):
@@ -114,12 +118,19 @@ def start(
             "whole records; choose a smaller one",
             stacklevel=2,
         )
-    engine = GradientEngine(model, loss, FlatLayout.of(model), microbatch=microbatch)
+    engine = GradientEngine(model, loss, FlatLayout.of(model), method=method, microbatch=microbatch)
     rehearse(engine, plan, data)
     plan.optimizer.build([nn.Parameter(torch.zeros(1))])
     key = RunKey.secret() if seed is None else RunKey.from_seed(seed)
     if folder is None:
-        return Run(plan, model, data, engine=engine, key=key, filter=open_filter(plan.header(secure_noise=key.is_secret)))
+        return Run(
+            plan,
+            model,
+            data,
+            engine=engine,
+            key=key,
+            filter=open_filter(plan.header(secure_noise=key.is_secret)),
+        )
     place = RunFolder.create(Path(folder))
     try:
         key.save(place.key)
@@ -150,6 +161,7 @@ def resume(
     plan: Plan,
     *,
     loss: Loss = cross_entropy,
+    method: Method = "auto",
     microbatch: int | None = None,
     checkpoint_seconds: float = 30.0,
 ) -> Run:
@@ -158,7 +170,7 @@ def resume(
     What was charged and not yet saved is made again with the draws that it had, and is not charged twice.
     """
     place = RunFolder.open(Path(folder))
-    if read_json(place.settings)["plan"] != plan.to_json():
+    if read_json(place.settings)["plan"] != json.loads(json.dumps(plan.to_json())):
         raise UserError(
             f"{place.path} was started with other settings or other data; it is resumed with the same ones"
         )
@@ -172,7 +184,7 @@ def resume(
             stacklevel=2,
         )
     engine = GradientEngine(
-        model, loss, FlatLayout.of(model), microbatch=microbatch, choices=facts["choices"]
+        model, loss, FlatLayout.of(model), method=method, microbatch=microbatch, choices=facts["choices"]
     )
     rehearse(engine, plan, data)
     log = EventLog.resume(place.path)

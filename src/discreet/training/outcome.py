@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import nn
 
-from discreet.accounting import Certificate
-from discreet.accounting.certificate import TrainedOn, build_certificate
-from discreet.accounting.certificate_page import certificate_page
+
+from discreet.accounting.certificate import Certificate, TrainedOn
+from discreet.accounting.page import certificate_page
+from discreet.accounting.certification import build_certificate
 from discreet.accounting.history import History
 from discreet.accounting.log import read_log
 from discreet.accounting.rounding import rounded_up
@@ -26,7 +27,9 @@ _SECRET = (
     "Box-Muller transform"
 )
 _SEEDED = "Gaussian, from AES-256 in counter mode under a key made from the seed {seed}"
-_NOT_FINITE = "A record whose gradient is not finite contributes nothing; how many there were is told to nobody."
+_NOT_FINITE = (
+    "A record whose gradient is not finite contributes nothing; how many there were is told to nobody."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,9 @@ class Result:
     def sentence(self) -> str:
         """The result in a sentence or two."""
         made, planned = self.certificate.releases_executed, self.certificate.releases_planned
-        certified = f"epsilon {rounded_up(self.certificate.epsilon)} at delta {self.certificate.budget_delta:g}"
+        certified = (
+            f"epsilon {rounded_up(self.certificate.epsilon)} at delta {self.certificate.budget_delta:g}"
+        )
         if not self.certificate.guarantee:
             return f"{made} releases, seeded: NO guarantee. With a secret key it would be {certified} (certified)."
         if self.certificate.ended_early:
@@ -71,7 +76,9 @@ def conclude(run: Run) -> Result:
         _write(run, run.folder, certificate)
         if run.finished:
             run.folder.key.unlink(missing_ok=True)
-    return Result(model=run.model, certificate=certificate, folder=None if run.folder is None else run.folder.path)
+    return Result(
+        model=run.model, certificate=certificate, folder=None if run.folder is None else run.folder.path
+    )
 
 
 def certify(run: Run) -> Certificate:
@@ -80,7 +87,10 @@ def certify(run: Run) -> Certificate:
     if run.folder is not None:
         history = read_log(run.folder.path)
     else:
-        history = History(header=plan.header(secure_noise=run.key.is_secret), releases=tuple(plan.charges(run.state.releases)))
+        history = History(
+            header=plan.header(secure_noise=run.key.is_secret),
+            releases=tuple(plan.charges(run.state.releases)),
+        )
     charges = plan.charges()
     return build_certificate(
         history,
@@ -99,7 +109,10 @@ def certify(run: Run) -> Certificate:
         charges_visible=charges,
         charges_hidden=charges,
         assumptions=(
-            *(f"Taken from the records without noise and not charged: {fact}." for fact in form.private_facts),
+            *(
+                f"Taken from the records without noise and not charged: {fact}."
+                for fact in form.private_facts
+            ),
             *_size_assumption(form.size_is_public),
             _NOT_FINITE,
         ),
