@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from discreet.gradients.norms import squared_norms
+from discreet.gradients.norms import as_matrix, squared_norms
 from discreet.gradients.slots import Slot
 
 
@@ -53,7 +53,7 @@ class Rows(Contribution):
 
     def add_weighted(self, weights: Tensor, out: Tensor) -> None:
         """Add the weighted sum to `out`."""
-        out += torch.mv(self._rows.flatten(1).t(), weights).view(self._rows.shape[1:]).permute(self._order)
+        out += torch.mv(as_matrix(self._rows).t(), weights).view(self._rows.shape[1:]).permute(self._order)
 
 
 class Together(Contribution):

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import UserError
-from discreet.gradients.batches import Batch, batch_size, rows_of, signature
-from discreet.gradients.clipping import ClippingRule
+from discreet.gradients.batches import Batch, batch_size, rows_of, signature, synthetic_like
+from discreet.gradients.clipping import ClippingRule, FlatClipping
 from discreet.gradients.functional import LoopedGradients, VectorizedGradients
 from discreet.gradients.fused import FusedSums
 from discreet.gradients.inspect import is_stochastic, probe_independence, refuse_mixing_modules
@@ -73,7 +73,8 @@ class GradientEngine:
         memory_limit: Bytes that activations and gradients of one microbatch may take, roughly.
         method: "fused" (one forward and one backward pass, by a rule for each kind of layer), "functional"
             (torch.func, any module), "loop" (one record at a time), or "auto": fused where that is exact,
-            which is found out at the first batch, else functional, which is announced once.
+            which is found out at the first batch, else functional, and the loop where torch.func fails;
+            announced once.
         views: With augmentation multiplicity, the number of views of each record; see `RecordLoss`.
         choices: What an earlier engine of the same model chose (its `choices`), so that a resumed run
             computes bit for bit what the first would have.
@@ -104,6 +105,7 @@ class GradientEngine:
         self._microbatches: dict[str, int] = dict(choices.get("microbatch", {}))
         self._methods: dict[str, str] = dict(choices.get("method", {}))
         self._prepared: set[str] = set()
+        self._announced: set[str] = set()
         self._fused = FusedSums(self._losses, layout, choices.get("ways", {}))
         self._sums: dict[str, ClippedSums] = {
             "fused": self._fused,
@@ -194,18 +196,38 @@ class GradientEngine:
         self._prepared.add(key)
 
     def _choose_method(self, key: str, inputs: Batch, targets: Batch, most: int) -> str:
-        if self._method in ("functional", "loop") or self._methods.get(key) == "functional":
-            return "functional" if self._method == "auto" else self._method
-        size = max(1, min(batch_size(inputs, targets), self._microbatch or most, _MOST_RECORDS_TO_TIME))
-        try:
-            self._fused.prepare(inputs, targets, size)
-        except UnsupportedError as error:
-            if self._method == "fused":
-                raise UserError(f"the fused engine cannot treat this model exactly: {error}") from error
-            if "functional" not in self._methods.values():
-                warnings.warn(f"per-record gradients by torch.func, which is slower: {error}", stacklevel=4)
-            return "functional"
-        return "fused"
+        asked = self._methods.get(key, self._method)
+        if asked in ("auto", "fused"):
+            size = max(1, min(batch_size(inputs, targets), self._microbatch or most, _MOST_RECORDS_TO_TIME))
+            try:
+                self._fused.prepare(inputs, targets, size)
+            except UnsupportedError as error:
+                if self._method == "fused":
+                    raise UserError(f"the fused engine cannot treat this model exactly: {error}") from error
+                self._announce("functional", f"per-record gradients by torch.func, which is slower: {error}")
+            else:
+                return "fused"
+        if asked != "loop":
+            try:
+                self._try_functional(inputs, targets)
+            except (RuntimeError, ValueError) as error:
+                if self._method == "functional":
+                    raise UserError(f"torch.func cannot treat this model: {error}") from error
+                self._announce("loop", f"per-record gradients one by one, which is slow: {error}")
+            else:
+                return "functional"
+        return "loop"
+
+    def _try_functional(self, inputs: Batch, targets: Batch) -> None:
+        generator = torch.Generator().manual_seed(0)
+        made_up = synthetic_like(inputs, 2, generator), synthetic_like(targets, 2, generator)
+        weighing = Weighing.of(FlatClipping(clip_norm=1.0), self._layout)
+        self._sums["functional"].add_clipped_sum(*made_up, weighing, self._layout.zeros())
+
+    def _announce(self, method: str, message: str) -> None:
+        if method not in self._announced:
+            self._announced.add(method)
+            warnings.warn(message, stacklevel=6)
 
     def _empty(self, weighing: Weighing) -> tuple[Tensor, Tensor]:
         device = self._layout.device

@@ -19,9 +19,14 @@ _ULPS = 40
 _FLOOR = 1e-12
 
 
+def as_matrix(gradients: Tensor) -> Tensor:
+    """Gradients [B, *shape] as [B, entries]."""
+    return gradients.flatten(1) if gradients.dim() > 1 else gradients.unsqueeze(1)
+
+
 def squared_norms(gradients: Tensor) -> Tensor:
     """The squared L2 norm of each record's part (dimension 0), in float64."""
-    flat = gradients.flatten(1)
+    flat = as_matrix(gradients)
     records, entries = flat.shape
     whole = entries - entries % _BLOCK
     squared = torch.zeros(records, dtype=torch.float64, device=flat.device)

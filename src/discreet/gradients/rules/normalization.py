@@ -43,7 +43,7 @@ def group_norm(
     inputs, mean, deviation = tape.remember(input), mean.detach(), deviation.detach()
 
     def receive(gradient: Tensor, axis: RecordAxis) -> list[tuple[Slot, Contribution]]:
-        shift = gradient.flatten(2).sum(2)
+        shift = _sums(gradient)
         each = channels // num_groups
         scale = _inner(gradient, inputs())
         scale.addcmul_(shift, mean.repeat_interleave(each, 1), value=-1).mul_(
@@ -125,10 +125,15 @@ def instance_norm(
     recalled = tape.remember(normalized)
 
     def receive(gradient: Tensor, axis: RecordAxis) -> list[tuple[Slot, Contribution]]:
-        scale, shift = _inner(gradient, recalled()), gradient.flatten(2).sum(2)
+        scale, shift = _inner(gradient, recalled()), _sums(gradient)
         return _affine(slots, _channel_rows(scale, axis), _channel_rows(shift, axis))
 
     return tape.watch("instance_norm", output, slots, receive)
+
+
+def _sums(gradient: Tensor) -> Tensor:
+    """Sums over positions, [N, C]."""
+    return gradient.flatten(2).sum(2) if gradient.dim() > 2 else gradient
 
 
 def _inner(gradient: Tensor, inputs: Tensor) -> Tensor:
@@ -136,7 +141,7 @@ def _inner(gradient: Tensor, inputs: Tensor) -> Tensor:
     if gradient.is_contiguous() and inputs.is_contiguous():
         rows, columns = gradient.view(-1, 1, gradient[0, 0].numel()), inputs.view(-1, inputs[0, 0].numel(), 1)
         return torch.bmm(rows, columns).view(gradient.shape[:2])
-    return (gradient * inputs).flatten(2).sum(2)
+    return _sums(gradient * inputs)
 
 
 def _channel_rows(sums: Tensor, axis: RecordAxis) -> Tensor:
