@@ -5,7 +5,7 @@ import pytest
 from discreet import schedules
 from discreet.accounting import Budget, PoissonGaussian, epsilon
 from discreet.errors import UserError
-from discreet.recipes import RECIPES, DPAdamBC, DPSGD, find
+from discreet.recipes import DPSGD, RECIPES, DPAdamBC, find
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
 RECIPE = DPSGD(expected_batch_size=100, releases=200)

@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_a_ramp_starts_and_ends_where_it_says_and_never_rises(schedule):
     values = [schedule.at(n, 50) for n in range(50)]
     assert values[0] == pytest.approx(1.0)
     assert values[-1] == pytest.approx(0.1)
-    assert all(later < earlier for earlier, later in zip(values, values[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(values))
 
 
 def test_a_ramp_over_one_release_stays_at_its_start():

@@ -179,7 +179,7 @@ def test_a_rule_that_breaks_its_own_promise_is_stopped(workshop, recipe, monkeyp
 
 
 def test_the_divisor_is_the_public_expected_batch_size(workshop, recipe):
-    """With the noise taken off again, the gradient of a release is the clipped sum over B, whatever the batch's size."""
+    """With the noise taken off, a release is the clipped sum over B, however many records were in the batch."""
     plan = workshop.plan(recipe)
     run = start(workshop.model(), workshop.data, plan, seed=7)
     indices = plan.sampler.draw(run.key.stream("batch", 0))

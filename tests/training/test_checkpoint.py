@@ -112,7 +112,7 @@ def test_a_damaged_checkpoint_is_refused(saved, place):
     content = bytearray(saved.read_bytes())
     content[place] ^= 0x10
     saved.write_bytes(bytes(content))
-    with pytest.raises(CorruptFile, match="damaged|not a checkpoint"):
+    with pytest.raises(CorruptFile, match=r"damaged|not a checkpoint"):
         checkpoint.load(saved, fresh(OPTIMIZERS[2])[0], plan="p")
 
 

@@ -143,6 +143,12 @@ def compose(
     Nothing is computed, and None returned, when the transform would need more than `limit` points.
     """
     interval = ensemble.parts[0].interval
+    infinity = ensemble.infinity()
+    if infinity >= 1.0:
+        nothing = np.zeros(1)
+        return ComposedLoss(
+            losses=nothing, tilted=nothing, theta=1.0, log_moment=0.0, error=0.0, infinity=1.0
+        )
     search = _Search.of(ensemble)
     scale = search.scale()
     theta = search.tilt(scale, delta, epsilon)
@@ -161,7 +167,7 @@ def compose(
         theta=theta,
         log_moment=log_moment,
         error=error,
-        infinity=ensemble.infinity(),
+        infinity=infinity,
     )
 
 
@@ -194,13 +200,13 @@ class _Search:
 
     def tilt(self, scale: float, delta: float | None, epsilon: float | None) -> float:
         """The tilt with the best Chernoff bound for the question. Any tilt gives a valid answer."""
+        # A rare loss far above the scale of the sum can call for a tilt that is small even against that loss.
+        low = 0.02 / max(scale, *(float(np.abs(loss).max()) for loss, _ in self.coarse))
         if delta is not None:
             target = math.log(delta)
-            return _argmin(
-                lambda theta: (self.log_moment(theta) - target) / theta, 0.02 / scale, 2000.0 / scale
-            )
+            return _argmin(lambda theta: (self.log_moment(theta) - target) / theta, low, 2000.0 / scale)
         at = epsilon or 0.0
-        return _argmin(lambda theta: self.log_moment(theta) - theta * at, 0.02 / scale, 2000.0 / scale)
+        return _argmin(lambda theta: self.log_moment(theta) - theta * at, low, 2000.0 / scale)
 
     def window_steps(self, theta: float, scale: float) -> tuple[float, float]:
         """The steps away from the tilt that give the narrowest Chernoff window below and above."""
@@ -239,7 +245,9 @@ def _coarse(part: LossDistribution) -> tuple[Floats, Floats]:
     by_loss = np.arange(0, size, max(1, size // _COARSE_ATOMS))
     share = np.cumsum(part.masses) / part.masses.sum()
     by_mass = np.searchsorted(share, np.arange(_COARSE_ATOMS) / _COARSE_ATOMS)
-    starts = np.unique(np.concatenate([by_loss, by_mass[by_mass < size]]))
+    # An atom that holds much of the mass stands alone, so that it does not hide what lies above it.
+    starts = np.unique(np.concatenate([by_loss, by_mass, by_mass + 1]))
+    starts = starts[starts < size]
     masses = np.add.reduceat(part.masses, starts)
     moments = np.add.reduceat(part.masses * part.losses, starts)
     kept = masses > 0.0

@@ -31,6 +31,7 @@ Mixture = tuple[tuple[float, Event], ...]
 MAX_DISTINCT = 48
 """Up to so many different events are accounted as they are."""
 
+_MAX_GRID_EVENTS = 96
 _FINEST_RATIO = 1.04
 _SATURATED = 1e-3
 _WEIGHT_MARGIN = 1e-9
@@ -122,6 +123,6 @@ def few_distinct(charges: Sequence[Charge]) -> list[tuple[Mixture, int]]:
     while True:
         terms = [(spread(event, ratio), count) for event, count in charges]
         distinct = {part for mixture, _ in terms for _, part in mixture}
-        if len(distinct) <= 2 * MAX_DISTINCT or ratio > 2.0:
+        if len(distinct) <= _MAX_GRID_EVENTS or ratio > 2.0:
             return terms
         ratio **= 1.5

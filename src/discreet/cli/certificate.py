@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from discreet.accounting.certificate import Certificate, verify_certificate
+from discreet.accounting.certificate import Certificate
+from discreet.accounting.certification import verify_certificate
 
 
 def certificate(arguments: argparse.Namespace) -> int:

@@ -57,7 +57,7 @@ def _carry_out(
         )
     with console.status("reading the records"):
         prepared = prepare(job)
-    console.print(describe_plan(prepared))
+    console.print(describe_plan(prepared), soft_wrap=True)
     if arguments.dry_run:
         from discreet.jobs.rehearsal import expected_seconds
 
@@ -75,7 +75,7 @@ def _carry_out(
     interruption.run = run
     result = carry_out(prepared, run, console)
     write_text(RunFolder(folder).report, run_page(RunFolder(folder)))
-    console.print(f"\n{result.sentence()}")
+    console.print(f"\n{result.sentence()}", soft_wrap=True)
     console.print(f"It took {_clock(time.monotonic() - began)}. The run lies in {folder}:")
     console.print("  model.safetensors   the released weights")
     console.print("  certificate.html    what is guaranteed, in plain words (certificate.json for programs)")
@@ -164,6 +164,8 @@ def _patient_interrupt() -> Iterator[_Interruption]:
 
 
 def _clock(seconds: float) -> str:
+    if seconds < 1:
+        return "1 s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -22,4 +22,4 @@ def find(name: str) -> type[FirstOrder]:
     return RECIPES[name]
 
 
-__all__ = ["RECIPES", "DPAdam", "DPAdamBC", "DPAdamW", "DPOptimizer", "DPSGD", "FirstOrder", "find"]
+__all__ = ["DPSGD", "RECIPES", "DPAdam", "DPAdamBC", "DPAdamW", "DPOptimizer", "FirstOrder", "find"]

@@ -114,8 +114,8 @@ def start(
         raise UserError(f"the plan is for {plan.sampler.examples} records, and there are {len(data)}")
     if plan.budget.delta >= 1 / len(data):
         warnings.warn(
-            f"delta {plan.budget.delta:g} is not below 1/n = {1 / len(data):.2g}: such a guarantee allows the release of "
-            "whole records; choose a smaller one",
+            f"delta {plan.budget.delta:g} is not below 1/n = {1 / len(data):.2g}: such a guarantee would allow whole "
+            "records to be published; choose a smaller one",
             stacklevel=2,
         )
     engine = GradientEngine(model, loss, FlatLayout.of(model), method=method, microbatch=microbatch)

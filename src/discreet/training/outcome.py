@@ -8,12 +8,11 @@ from typing import Any
 
 from torch import nn
 
-
 from discreet.accounting.certificate import Certificate, TrainedOn
-from discreet.accounting.page import certificate_page
 from discreet.accounting.certification import build_certificate
 from discreet.accounting.history import History
 from discreet.accounting.log import read_log
+from discreet.accounting.page import certificate_page
 from discreet.accounting.rounding import rounded_up
 from discreet.noise.key import RunKey
 from discreet.training.files import read_json, write_text
@@ -57,7 +56,7 @@ class Result:
         if self.certificate.ended_early:
             return (
                 f"Ended after {made} of {planned} releases. Certified: {certified}, that of the whole plan; "
-                f"{rounded_up(self.certificate.epsilon_of_what_ran)} if the end was chosen without looking at the model."
+                f"{rounded_up(self.certificate.epsilon_of_what_ran)} if the end was chosen without a look at the model."
             )
         return f"{made} releases. Certified: {certified}."
 

@@ -29,6 +29,7 @@ STEP = 0.1
 GAUSS_POINTS = 6
 SUBDIVISION = 16
 TAIL_CELLS = 48
+_BISECTIONS = 40
 LARGEST_MU = 25.0
 """With less noise than 1/25 the grid would leave the range of floats; closed-form bounds serve there."""
 
@@ -80,6 +81,35 @@ class LikelihoodRatio:
         with np.errstate(over="ignore", invalid="ignore"):
             price = q * np.exp(strike) * gaussian_hockey_stick(-strike, self.noise_multiplier)
         return np.where(np.isfinite(strike), price, 0.0)
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """P(v > t) and E[v; v > t], the latter being the probability under P'."""
+        if self.sample_rate == 0.0:
+            mass = np.where(t < 1.0, 1.0, 0.0)
+            return mass, mass
+        y = self._log_strike(t) / self.mu + self.mu / 2.0
+        mass = ndtr(-y)
+        return mass, (1.0 - self.sample_rate) * mass + self.sample_rate * ndtr(self.mu - y)
+
+    def mean_range(self, spread: float) -> tuple[float, float]:
+        """The smallest and largest mean of v after reweighting P by any b with values in [1, spread].
+
+        Theorem: E[b v] <= s E[b] for all such b if and only if (spread - 1) E[(v - s)_+] + 1 - s <= 0 (the worst b is
+        bang-bang); likewise from below. The roots are rounded outwards.
+        """
+        if self.sample_rate == 0.0 or spread <= 1.0:
+            return 1.0, 1.0
+        if not np.isfinite(spread):
+            return 1.0 - self.sample_rate, np.inf
+        low, high = 1.0 - self.sample_rate * (1.0 - 1.0 / spread), 1.0 + self.sample_rate * (spread - 1.0)
+        smallest, largest = np.array([low, 1.0]), np.array([1.0, high])
+        for _ in range(_BISECTIONS):
+            middle = np.array([smallest.mean(), largest.mean()])
+            falls_short = 1.0 - middle[0] >= (spread - 1.0) * self.shortfall(middle[:1])[0]
+            exceeds = (spread - 1.0) * self.excess(middle[1:])[0] <= middle[1] - 1.0
+            smallest[0 if falls_short else 1] = middle[0]
+            largest[1 if exceeds else 0] = middle[1]
+        return float(smallest[0] * (1.0 - ROUNDING)), float(largest[1] * (1.0 + ROUNDING))
 
     def _log_strike(self, t: Floats) -> Floats:
         """Log s where v > t means L > s; -inf where every v exceeds t."""

@@ -25,6 +25,7 @@ from discreet.accounting.selective.likelihood import (
 
 Indices = NDArray[np.intp]
 
+_BLOCK = 64
 _SMOOTH = 4.0
 """Largest |p| mu times cell width at which six Gauss points integrate v^p to rounding."""
 _PEAK_TO_MEAN = 16.0
@@ -103,21 +104,20 @@ def _spread_gaps(grid: RatioGrid, powers: Floats, scale: Floats) -> Floats:
     return gaps
 
 
-def expected_maximum(
-    table: PowerTable,
-    rows: Indices,
-    factor: Floats,
-    constant: Floats,
-    slope: Floats,
-    *,
-    refined: bool = True,
-) -> Maximum:
+def expected_maximum(table: PowerTable, rows: Indices, factor: Floats, constant: Floats, slope: Floats) -> Maximum:
     """An upper bound on E[max over c of (factor_c v^p / exp(log_scale) + constant_c + slope_c v)].
 
-    `factor` (not negative), `constant` and `slope` have the shape (len(rows), choices). `refined` takes back the
-    spread of every cell in which the maximum does not change hands and subdivides the others; without it, only what
-    is always allowed.
+    `factor` (not negative), `constant` and `slope` have the shape (len(rows), choices). Worked off in blocks that
+    stay in the processor's cache.
     """
+    parts = [
+        _expected_maximum(table, rows[i : i + _BLOCK], *(x[i : i + _BLOCK] for x in (factor, constant, slope)))
+        for i in range(0, len(rows), _BLOCK)
+    ]
+    return Maximum(np.concatenate([part.bound for part in parts]), np.concatenate([part.moment for part in parts]))
+
+
+def _expected_maximum(table: PowerTable, rows: Indices, factor: Floats, constant: Floats, slope: Floats) -> Maximum:
     grid = table.grid
     powers = table.at_nodes[rows]
     weights, means = grid.weights, grid.weights * grid.nodes
@@ -136,12 +136,9 @@ def expected_maximum(
     largest, smallest = factor.max(axis=1), factor.min(axis=1)
     gaps = table.gaps[rows]
     bound = best.sum(axis=1)
-    if refined:
-        settled = _settled_cells(best, second, held, smallest, gaps, grid)
-        bound -= (np.where(settled, held[:, :-1], 0.0) * gaps).sum(axis=1)
-        bound += _subdivided(table, rows, factor, constant, slope, best, ~settled)
-    else:
-        bound -= smallest * gaps.sum(axis=1)
+    settled = _settled_cells(best, second, held, smallest, gaps, grid)
+    bound -= (np.where(settled, held[:, :-1], 0.0) * gaps).sum(axis=1)
+    bound += _subdivided(table, rows, factor, constant, slope, best, ~settled)
     bound += (
         largest * table.tail[rows]
         + constant.max(axis=1) * grid.tail_mass

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from discreet.accounting.selective.corners import Corners
 from discreet.accounting.selective.likelihood import Floats, LikelihoodRatio
-from discreet.accounting.selective.powers import PowerTable, power_table
+from discreet.accounting.selective.powers import Indices, PowerTable, power_table
 
 _EVERY = 8
 _ROUNDS = 40
@@ -25,29 +25,33 @@ def best_tangents(law: LikelihoodRatio, corners: Corners, powers: Floats) -> tup
 
     Both are smooth in the power: they are searched for at some powers and interpolated between.
     """
-    order = np.abs(powers - 0.5)
-    some = np.zeros(len(powers), dtype=bool)
-    sides = [np.flatnonzero(powers > 0.0), np.flatnonzero(powers < 0.0)]
-    for side in sides:
-        if len(side):
-            ranked = side[np.argsort(order[side])]
-            some[ranked[::_EVERY]] = some[ranked[-1]] = True
-    table = power_table(law, powers[some])
-    found_ratio, found_level = _search(table, corners)
-    log_ratio, log_level = np.empty_like(powers), np.empty_like(powers)
+    some = landmarks(powers)
+    found_ratio, found_level = _search(power_table(law, powers[some]), corners)
     # log M behaves like p (p - 1) for small p.
     curvature = powers * (powers - 1.0)
-    for side in sides:
-        if len(side):
-            known = side[some[side]]
-            known = known[np.argsort(order[known])]
-            at, here = np.log(order[known]), np.isin(np.flatnonzero(some), known)
-            place = np.searchsorted(np.flatnonzero(some), known)
-            assert here.sum() == len(known)
-            log_ratio[side] = np.interp(np.log(order[side]), at, found_ratio[place])
-            per_curvature = np.interp(np.log(order[side]), at, found_level[place] / curvature[known])
-            log_level[side] = per_curvature * curvature[side]
-    return np.exp(log_ratio), log_level
+    log_ratio = between_landmarks(powers, some, found_ratio)
+    return np.exp(log_ratio), between_landmarks(powers, some, found_level / curvature[some]) * curvature
+
+
+def landmarks(powers: Floats) -> Indices:
+    """Every few of the powers on either side of 0, and the ends: enough to interpolate what is smooth in the power."""
+    chosen: list[int] = []
+    for side in (np.flatnonzero(powers > 0.0), np.flatnonzero(powers < 0.0)):
+        ranked = side[np.argsort(np.abs(powers[side]))]
+        chosen += [*ranked[::_EVERY].tolist(), *ranked[-1:].tolist()]
+    return np.unique(np.array(chosen, dtype=np.intp))
+
+
+def between_landmarks(powers: Floats, some: Indices, found: Floats) -> Floats:
+    """`found` at the landmarks, interpolated in log |p - 1/2| to all powers of the same sign."""
+    values = np.empty_like(powers)
+    for sign in (1.0, -1.0):
+        side, known = sign * powers > 0.0, sign * powers[some] > 0.0
+        if side.any():
+            at, place = np.log(np.abs(powers[some][known] - 0.5)), np.log(np.abs(powers[side] - 0.5))
+            rank = np.argsort(at)
+            values[side] = np.interp(place, at[rank], found[known][rank])
+    return values
 
 
 def _search(table: PowerTable, corners: Corners) -> tuple[Floats, Floats]:
@@ -58,7 +62,7 @@ def _search(table: PowerTable, corners: Corners) -> tuple[Floats, Floats]:
     """
     power = table.powers
     factor, log_unit = scaled_factors(corners, power)
-    search = _Maximiser(table, factor, corners)
+    search = Maximiser(table, factor, corners.without, corners.with_record)
     spread = corners.without.max() / corners.without.min()
     q = table.grid.law.sample_rate
     low = np.full(len(power), corners.log_ratio.min() + np.log1p(q * (1.0 / spread - 1.0)))
@@ -97,7 +101,7 @@ def scaled_factors(corners: Corners, power: Floats) -> tuple[Floats, Floats]:
     return np.exp(log_factor - log_largest[:, None]), log_largest
 
 
-class _Maximiser:
+class Maximiser:
     """Where max over c of (K_c v^p s + A_c + B_c v) changes hands, and what its maximiser attains.
 
     A coarse grid finds the changes, interpolation places them, and expectations of the maximiser are sums over the
@@ -106,10 +110,10 @@ class _Maximiser:
 
     STRIDE = 3
 
-    def __init__(self, table: PowerTable, factor: Floats, corners: Corners) -> None:
+    def __init__(self, table: PowerTable, factor: Floats, without: Floats, with_record: Floats) -> None:
         grid, power = table.grid, table.powers[:, None]
         self._law, self._y = grid.law, grid.y
-        self._factor, self._corners = factor, corners
+        self._factor, self._without, self._with_record = factor, without, with_record
         keep = np.unique(np.append(np.arange(0, len(grid.y), self.STRIDE), len(grid.y) - 1))
         self._coarse, self._at = grid.y[keep], grid.nodes[keep]
         self._unit = np.exp(-table.log_scale)
@@ -151,7 +155,7 @@ class _Maximiser:
         moment = self._unit[row] * (mass + self._power[row] * (mean - mass)) + rest
 
         first = choice[:, 0]
-        a, b = self._corners.without, self._corners.with_record
+        a, b = self._without, self._with_record
         whole = self._unit + self._rest_above[:, 0]
         jump = self._factor[row, after] - self._factor[row, before]
         return (
