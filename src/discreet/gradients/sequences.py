@@ -1,6 +1,6 @@
 """Gradients of matrices that act on sequences: the sum over positions of outer products, record by record."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ def outer_products(
     if positions == 1:
         return Outer(left[:, 0], right[:, 0])
     ways: dict[str, Callable[[], Contribution]] = {
-        "drop": lambda: Dropped(left, right, buffers),
+        "drop": lambda: Positions(left, right, buffers),
         "keep": lambda: kept_products(left, right, buffers, (name, "rows")),
         "gram": lambda: Gram(left, right, buffers),
     }
@@ -49,54 +49,50 @@ class Outer(Contribution):
     """One position: the gradient is an outer product, whose norm is the product of the norms."""
 
     def __init__(self, left: Tensor, right: Tensor) -> None:
-        self._left, self._right = left, right
+        self.left, self.right = left, right
 
     def squared(self) -> Tensor:
         """Each record's squared norm, [B] in float64."""
-        return squared_norms(self._left) * squared_norms(self._right)
+        return squared_norms(self.left) * squared_norms(self.right)
 
     def rows(self) -> Tensor:
         """Each record's gradient, [B, m, n]."""
-        return self._left.unsqueeze(2) * self._right.unsqueeze(1)
+        return self.left.unsqueeze(2) * self.right.unsqueeze(1)
 
     def add_weighted(self, weights: Tensor, out: Tensor) -> None:
         """Add the weighted sum to `out`."""
-        out.addmm_((self._left * weights.unsqueeze(1)).t(), self._right)
+        out.addmm_((self.left * weights.unsqueeze(1)).t(), self.right)
 
 
-class _Sequence(Contribution):
-    """Several positions, of which the gradients themselves are not kept."""
+class Positions(Contribution):
+    """Several positions: gradients are made in chunks and measured; one matrix product finishes."""
 
     def __init__(self, left: Tensor, right: Tensor, buffers: Buffers) -> None:
-        self._left, self._right, self._buffers = left, right, buffers
-        self._squared = self._measure()
+        self.left, self.right = left, right
+        self._buffers = buffers
+        self._squared: Tensor | None = None
 
     def _measure(self) -> Tensor:
-        raise NotImplementedError
+        return products(self.left, self.right, self._buffers, None)[0]
 
     def squared(self) -> Tensor:
         """Each record's squared norm, [B] in float64."""
+        if self._squared is None:
+            self._squared = self._measure()
         return self._squared
 
     def rows(self) -> Tensor:
         """Each record's gradient, [B, m, n]."""
-        return torch.bmm(self._left.transpose(1, 2), self._right)
+        return torch.bmm(self.left.transpose(1, 2), self.right)
 
     def add_weighted(self, weights: Tensor, out: Tensor) -> None:
         """Add the weighted sum to `out`."""
-        scaled = self._buffers.get("scaled", tuple(self._left.shape), self._left)
-        torch.mul(self._left, weights.view(-1, 1, 1), out=scaled)
-        out.addmm_(scaled.flatten(0, 1).t(), self._right.flatten(0, 1))
+        scaled = self._buffers.get("scaled", tuple(self.left.shape), self.left)
+        torch.mul(self.left, weights.view(-1, 1, 1), out=scaled)
+        out.addmm_(scaled.flatten(0, 1).t(), self.right.flatten(0, 1))
 
 
-class Dropped(_Sequence):
-    """The gradients are computed, measured and dropped; one matrix product finishes."""
-
-    def _measure(self) -> Tensor:
-        return products(self._left, self._right, self._buffers, None)[0]
-
-
-class Gram(_Sequence):
+class Gram(Positions):
     """The squared norm is the inner product of the two Gram matrices [T, T]; nothing of size m n is made.
 
     The terms of that inner product may cancel. What rounding can then hide is of the order of one unit in the
@@ -104,13 +100,19 @@ class Gram(_Sequence):
     """
 
     def _measure(self) -> Tensor:
-        left, right = self._left, self._right
+        left, right = self.left, self.right
         records, positions, _ = left.shape
         grams = []
         for name, side in (("left gram", left), ("right gram", right)):
             gram = self._buffers.get(name, (records, positions, positions), side)
             grams.append(torch.bmm(side, side.transpose(1, 2), out=gram))
         return gram_product(*grams)
+
+
+def joined(parts: Sequence[Positions], buffers: Buffers, choices: Choices, name: int | str) -> Contribution:
+    """The contribution of a matrix that was used several times: its uses are so many positions more."""
+    left, right = (torch.cat([getattr(part, side) for part in parts], dim=1) for side in ("left", "right"))
+    return outer_products(left, right, buffers, choices, name)
 
 
 def gram_product(first: Tensor, second: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from discreet.gradients.axes import RecordAxis
 from discreet.gradients.buffers import Buffers
 from discreet.gradients.choosing import Choices
 from discreet.gradients.contributions import Contribution, Together
+from discreet.gradients.sequences import Positions, joined
 from discreet.gradients.slots import Slot, Slots, UnsupportedError
 from discreet.gradients.weighing import Weighing
 
@@ -147,9 +148,9 @@ class Tape(TorchFunctionMode):
         """Each record's squared norms [B, G], once the losses have been propagated back."""
         device = self.slots.layout.device
         squared = torch.zeros(records, weighing.group_count, dtype=torch.float64, device=device)
-        for name, parts in self._arrived.items():
+        for name in self._arrived:
             if name not in self._measured:
-                self._measured[name] = Together(parts, self.slots.parameters[name].numel()).squared()
+                self._measured[name] = self._together(name).squared()
             squared[:, weighing.group_of(name)] += self._measured[name]
         return squared
 
@@ -161,9 +162,22 @@ class Tape(TorchFunctionMode):
             for slot, part in parts:
                 part.add_weighted(columns[weighing.group_of(name)], slot.within(out, start))
 
+    def shared(self, slot: Slot) -> bool:
+        """Whether the forward pass has used the slot's parameter more than once."""
+        return self._expected[slot.name] > 1
+
+    def _together(self, name: str) -> Contribution:
+        parts = self._arrived[name]
+        positions = [part for slot, part in parts if isinstance(part, Positions) and slot == parts[0][0]]
+        if len(positions) < len(parts):
+            return Together(parts, self.slots.parameters[name].numel())
+        whole = joined(positions, self.buffers, self.choices, name)
+        self._arrived[name] = [(parts[0][0], whole)]
+        return whole
+
     def _arrive(self, slot: Slot, contribution: Contribution) -> None:
         self._arrived.setdefault(slot.name, []).append((slot, contribution))
-        if self._expected[slot.name] == 1:
+        if not self.shared(slot):
             self._measured[slot.name] = contribution.squared()
 
     def _takes_parameter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

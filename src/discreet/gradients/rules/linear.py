@@ -8,7 +8,7 @@ from torch import Tensor
 
 from discreet.gradients.axes import RecordAxis
 from discreet.gradients.contributions import Contribution, Rows
-from discreet.gradients.sequences import outer_products
+from discreet.gradients.sequences import Positions, outer_products
 from discreet.gradients.slots import Slot, UnsupportedError
 from discreet.gradients.tape import Rule, Tape
 
@@ -24,7 +24,10 @@ def linear(tape: Tape, input: Tensor, weight: Tensor, bias: Tensor | None = None
         left = sequence(gradient, axis)
         if weight_slot is not None:
             right = sequence(inputs(), axis)
-            found.append((weight_slot, outer_products(left, right, tape.buffers, tape.choices, use)))
+            if tape.shared(weight_slot):
+                found.append((weight_slot, Positions(left, right, tape.buffers)))
+            else:
+                found.append((weight_slot, outer_products(left, right, tape.buffers, tape.choices, use)))
         if bias_slot is not None:
             found.append((bias_slot, Rows(left[:, 0] if left.shape[1] == 1 else left.sum(1))))
         return found

@@ -1,6 +1,6 @@
 """LSTM, GRU and plain recurrent networks: several layers, both directions, dropout between layers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -86,16 +86,15 @@ def _layer(
         assert left.states is not None
         right, towards = sequence(inputs(), axis), sequence(gradient, axis).chunk(directions, dim=-1)
         found: list[tuple[Slot, Contribution]] = []
+        forms: tuple[Callable[[], Contribution], ...]
         ahead = RecordAxis(1, axis.blocks, axis.major)
         for d in range(directions):
             hidden, before = (sequence(tensor[:, d], ahead) for tensor in (left.hidden, left.states))
             forms = (
-                lambda d=d: outer_products(towards[d], right, tape.buffers, tape.choices, f"{use} {d} input"),
-                lambda d=d, h=hidden, b=before: outer_products(
-                    h, b, tape.buffers, tape.choices, f"{use} {d}"
-                ),
-                lambda d=d: Rows(towards[d].sum(1)),
-                lambda h=hidden: Rows(h.sum(1)),
+                partial(outer_products, towards[d], right, tape.buffers, tape.choices, f"{use} {d} input"),
+                partial(outer_products, hidden, before, tape.buffers, tape.choices, f"{use} {d}"),
+                partial(_summed, towards[d]),
+                partial(_summed, hidden),
             )
             found += [(slot, form()) for slot, form in zip(slots[d], forms, strict=False) if slot is not None]
         return found
@@ -108,6 +107,10 @@ def _layer(
         bias = biases[1].view(directions, 1, -1)
     output, state, memory = Recurrence.apply(gates, state, memory, weight, bias, cell, left)  # type: ignore[no-untyped-call]
     return _records_back(output, records, directions * size), state, memory
+
+
+def _summed(gradients: Tensor) -> Contribution:
+    return Rows(gradients.sum(1))
 
 
 def _time_first(tensor: Tensor, records: int, directions: int) -> Tensor:
