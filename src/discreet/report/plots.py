@@ -20,6 +20,10 @@ _EPSILON = Axis(label="Epsilon spent", show=partial(at_most, digits=4))
 _ACCURACY = Axis(label="Accuracy", show=_share)
 
 
+def _share_at_most(share: float) -> str:
+    return f"{at_most(100 * share)}%"
+
+
 def budget_plot(material: Material) -> Plot | None:
     """The epsilon spent after each release at which progress was told."""
     marks = material.marks
@@ -72,7 +76,12 @@ def exchange_plot(material: Material, records: str) -> Plot | None:
 
 def attack_plot(bounds: Sequence[Bound]) -> Plot:
     """The bound on recognising records."""
-    alarms = [number / 200 for number in range(21)] + [number / 20 for number in range(3, 21)]
+    alarms = [
+        0.0,
+        0.005,
+        *(number / 100 for number in range(1, 11)),
+        *(number / 20 for number in range(3, 21)),
+    ]
     return Plot(
         name="attack",
         title="The most that an attacker can recognise",
@@ -81,7 +90,7 @@ def attack_plot(bounds: Sequence[Bound]) -> Plot:
             "released model can point out. It follows from the certificate alone; real attacks do worse."
         ),
         x=Axis(label="Records not used that are pointed at", show=_share),
-        y=Axis(label="Records used that are pointed out", show=_share, include=(0.0,)),
+        y=Axis(label="Records used that are pointed out", show=_share_at_most, include=(0.0,)),
         line=Line(
             name="upper bound",
             points=[(share, most_hits(share, bounds)) for share in alarms],
