@@ -81,7 +81,7 @@ class TensorBoard:
         """Write the mark's numbers at its release."""
         for name, value in asdict(mark).items():
             if name not in ("release", "of", "seconds") and value is not None:
-                self._writer.add_scalar(name, value, mark.release)
+                self._writer.add_scalar(name, value, mark.release, walltime=round(time.time()))
 
     def close(self) -> None:
         """Write out what is left."""
