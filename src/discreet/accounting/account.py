@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.calibration import calibrate_noise, calibrate_releases
 from discreet.accounting.composition import epsilon
 from discreet.accounting.events import Event, PoissonGaussian
+from discreet.accounting.rounding import rounded_up
 from discreet.errors import UserError
 
 _MOST_RELEASES = 10**7
@@ -44,9 +44,9 @@ class Account:
             if _is_number(value)
         ]
         rows += [("releases", f"{self.releases:,}"), ("delta", f"{self.delta:.3g}")]
-        rows += [("epsilon, visible", _up(self.visible)), ("epsilon, hidden", _up(self.hidden))]
+        rows += [("epsilon, visible", rounded_up(self.visible)), ("epsilon, hidden", rounded_up(self.hidden))]
         if self.claimed is not None:
-            rows.append(("epsilon, claimed", f"{_up(self.claimed)}  (not a guarantee)"))
+            rows.append(("epsilon, claimed", f"{rounded_up(self.claimed)}  (not a guarantee)"))
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 
@@ -101,8 +101,3 @@ def releases_for(*, sample_rate: float, noise_multiplier: float, budget: Budget)
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _up(value: float) -> str:
-    """Four decimals, rounded up: a printed bound is never below the computed one."""
-    return f"{math.ceil(value * 1e4) / 1e4:.4f}" if math.isfinite(value) else "infinite"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ _FINENESS = 0.03
 """Grid interval in typical losses: the joined curve inflates the variance by at most 0.03^2 / 6."""
 
 _MAX_WINDOW = 2**20
+_ROWS = 4096
 
 
 def epsilon(
@@ -76,14 +78,14 @@ def _answer(
     accounting: str | Accounting,
     calculus: Calculus,
     by_rdp: Callable[[Floats], float],
-    by_pld: Callable[[list[tuple[Mixture, int]], Accounting], float],
+    by_pld: Callable[[_Terms, Accounting], float],
 ) -> float:
     """The answer of the chosen calculus, or the smaller complete answer; NaN never wins."""
     if calculus not in ("best", "pld", "rdp"):
         raise ValueError(f"calculus must be 'best', 'pld' or 'rdp', not {calculus!r}")
     sees = certified_accounting(accounting)
-    terms = few_distinct(merged(list(charges)))
-    if not terms:
+    terms = _Terms.of(few_distinct(merged(list(charges))))
+    if not terms.events:
         return 0.0
     if calculus == "rdp":
         return _number(by_rdp(_rdp(terms, sees)))
@@ -106,46 +108,59 @@ def _number(answer: float) -> float:
 
 def composed_rdp(charges: Charges, *, accounting: str | Accounting = "visible") -> Floats:
     """The certified Renyi divergence of a composition at the default orders."""
-    return _rdp(few_distinct(merged(list(charges))), certified_accounting(accounting))
+    return _rdp(_Terms.of(few_distinct(merged(list(charges)))), certified_accounting(accounting))
 
 
-def _rdp(terms: list[tuple[Mixture, int]], accounting: Accounting) -> Floats:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Terms:
+    """The terms of a composition as arrays: row i mixes `events[index[i]]` by `weight[i]`, `count[i]` times."""
+
+    events: list[Event]
+    index: NDArray[np.int64]
+    weight: Floats
+    count: Floats
+
+    @classmethod
+    def of(cls, terms: list[tuple[Mixture, int]]) -> _Terms:
+        place: dict[Event, int] = {}
+        width = max((len(mixture) for mixture, _ in terms), default=1)
+        index = np.zeros((len(terms), width), dtype=np.int64)
+        weight = np.zeros((len(terms), width))
+        for row, (mixture, _) in enumerate(terms):
+            for column, (share, event) in enumerate(mixture):
+                index[row, column] = place.setdefault(event, len(place))
+                weight[row, column] = share
+            index[row, len(mixture) :] = index[row, 0]
+        count = np.array([count for _, count in terms], dtype=float)
+        return cls(events=list(place), index=index, weight=weight, count=count)
+
+
+def _rdp(terms: _Terms, accounting: Accounting) -> Floats:
     """Sum over the terms of the divergence of a public mixture, log(sum of w exp((a-1) R)) / (a-1)."""
+    if not terms.events:
+        return np.zeros_like(ORDERS)
+    curves = np.array([certified_rdp(event, ORDERS, accounting) for event in terms.events])
+    if terms.index.shape[1] == 1:
+        total = terms.count @ curves[terms.index[:, 0]]
+        return np.where(np.isnan(total), np.inf, total)
+    growth = np.expm1(np.minimum((ORDERS - 1.0) * curves, 600.0))
     total = np.zeros_like(ORDERS)
-    for mixture, count in terms:
-        curves = np.array([certified_rdp(event, ORDERS, accounting) for _, event in mixture])
-        if len(mixture) == 1:
-            total += count * curves[0]
-            continue
-        weights = np.array([weight for weight, _ in mixture])
-        exponents = (ORDERS - 1.0) * curves
-        excess = weights @ np.expm1(np.minimum(exponents, 600.0))
-        small = exponents.max(axis=0) < 600.0
-        total += count * np.where(small, np.log1p(excess) / (ORDERS - 1.0), curves.max(axis=0))
+    for start in range(0, len(terms.count), _ROWS):
+        rows = slice(start, start + _ROWS)
+        excess = np.einsum("tk,tko->to", terms.weight[rows], growth[terms.index[rows]])
+        largest = curves[terms.index[rows]].max(axis=1)
+        # Where an exponential would overflow, the largest part bounds the mixture.
+        each = np.where((ORDERS - 1.0) * largest < 600.0, np.log1p(excess) / (ORDERS - 1.0), largest)
+        total += terms.count[rows] @ each
     return np.where(np.isnan(total), np.inf, total)
 
 
 def _compose_losses(
-    terms: list[tuple[Mixture, int]],
-    accounting: Accounting,
-    *,
-    delta: float | None = None,
-    epsilon: float | None = None,
+    terms: _Terms, accounting: Accounting, *, delta: float | None = None, epsilon: float | None = None
 ) -> list[ComposedLoss]:
     """The composed loss when a record is added, and when one is removed."""
-    events = list({event: None for mixture, _ in terms for _, event in mixture})
-    place = {event: i for i, event in enumerate(events)}
-    width = max(len(mixture) for mixture, _ in terms)
-    index = np.zeros((len(terms), width), dtype=np.int64)
-    weight = np.zeros((len(terms), width))
-    for row, (mixture, _) in enumerate(terms):
-        for column, (share, event) in enumerate(mixture):
-            index[row, column] = place[event]
-            weight[row, column] = share
-        index[row, len(mixture) :] = index[row, 0]
-    count = np.array([count for _, count in terms], dtype=float)
-
-    interval = _interval(events, index, weight, count, accounting)
+    events, index, weight, count = terms.events, terms.index, terms.weight, terms.count
+    interval = _interval(terms, accounting)
     while True:
         pairs = [loss_distributions(event, interval, accounting) for event in events]
         ensembles = [
@@ -159,16 +174,14 @@ def _compose_losses(
         interval *= 2.0
 
 
-def _interval(
-    events: list[Event], index: NDArray[np.int64], weight: Floats, count: Floats, accounting: Accounting
-) -> float:
+def _interval(terms: _Terms, accounting: Accounting) -> float:
     """A grid interval that is small against the losses' root mean square and keeps each distribution small.
 
     Only the sharpness depends on it. Rounded down to a power of sqrt(2), so that distributions are used
     again.
     """
-    squares = np.array([typical_loss(event, accounting) for event in events]) ** 2
-    mean_square = float((weight * squares[index]).sum(axis=1) @ count / count.sum())
+    squares = np.array([typical_loss(event, accounting) for event in terms.events]) ** 2
+    mean_square = float((terms.weight * squares[terms.index]).sum(axis=1) @ terms.count / terms.count.sum())
     wanted = _FINENESS * math.sqrt(mean_square)
-    finest = max(smallest_interval(event, accounting) for event in events)
+    finest = max(smallest_interval(event, accounting) for event in terms.events)
     return math.sqrt(2.0) ** math.ceil(2.0 * math.log2(max(finest, wanted / math.sqrt(2.0), 1e-9)))

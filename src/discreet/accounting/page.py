@@ -10,6 +10,7 @@ from typing import Any
 
 from discreet.accounting.certificate import Certificate
 from discreet.accounting.page_template import PAGE
+from discreet.accounting.rounding import rounded_up
 
 
 def certificate_page(certificate: Certificate) -> str:
@@ -23,7 +24,7 @@ def certificate_page(certificate: Certificate) -> str:
         caveat=_caveat(c),
         facts=_rows(_facts(c)),
         epsilons=_rows(
-            (f"{each.delta:.3g}" + (f" ({each.why})" if each.why else ""), _number(each.epsilon))
+            (f"{each.delta:.3g}" + (f" ({each.why})" if each.why else ""), rounded_up(each.epsilon, 3))
             for each in c.epsilons
         ),
         accountings=_accountings(c),
@@ -148,10 +149,4 @@ def _items(sentences: Iterable[str]) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Epsilon to four digits, rounded up: a printed bound is never below the computed one."""
-    if value is None:
-        return "not given"
-    digits = max(0, 4 - len(f"{value:.0f}")) if value >= 1 else 4
-    scaled = value * 10**digits
-    whole = int(scaled) + (scaled > int(scaled))
-    return f"{whole / 10**digits:.{digits}f}"
+    return "not given" if value is None else rounded_up(value, 3)

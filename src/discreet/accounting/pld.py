@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.budget import Accounting
 from discreet.accounting.events import Event
-from discreet.accounting.profiles import privacy_profile
+from discreet.accounting.profiles import certified_profile
 
 Floats = NDArray[np.float64]
 
@@ -61,23 +61,25 @@ def loss_distributions(
     Guarantee: add/remove neighbours; never below the true hockey-stick divergence, up to the rounding of
     double precision, a relative 1e-12.
     """
-    profile = privacy_profile(event, accounting)
+    profile = certified_profile(event, accounting)
     return (
         connect_the_dots(profile.add, profile.remove, interval),
         connect_the_dots(profile.remove, profile.add, interval),
     )
 
 
+@lru_cache(maxsize=256)
 def smallest_interval(event: Event, accounting: Accounting) -> float:
     """The finest interval at which the loss distribution of `event` has at most 2^17 atoms."""
-    profile = privacy_profile(event, accounting)
+    profile = certified_profile(event, accounting)
     reach = max(_reach(profile.add), _reach(profile.remove))
     return max(2.0 * reach / _MAX_ATOMS, 1e-9)
 
 
+@lru_cache(maxsize=256)
 def typical_loss(event: Event, accounting: Accounting) -> float:
     """The size of a loss: sqrt(2 pi) times the total variation distance; 1/sigma for a small Gaussian."""
-    profile = privacy_profile(event, accounting)
+    profile = certified_profile(event, accounting)
     zero = np.zeros(1)
     return math.sqrt(2.0 * math.pi) * max(float(profile.add(zero)[0]), float(profile.remove(zero)[0]))
 
