@@ -1,0 +1,218 @@
+"""Ways to take one training step: plain training, this package's engines, other libraries."""
+
+import copy
+import importlib.util
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from discreet.gradients import FlatClipping, FlatLayout, GradientEngine
+
+CLIP_NORM = 1.0
+# Small enough that the weights, and so the work, stay what they are over all measured steps.
+_LEARNING_RATE = 1e-9
+
+
+class Stepper(ABC):
+    """One way to train one model.
+
+    Args:
+        model: Its own copy of the network.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    @abstractmethod
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        """One step: gradients, clipping and noise if it is private, update."""
+
+    def clipped_sum(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
+        """The flat clipped sum without noise, in the original model's order; None if it is not private."""
+        return None
+
+
+class Plain(Stepper):
+    """Ordinary SGD."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model)
+        self._optimizer = torch.optim.SGD(model.parameters(), lr=_LEARNING_RATE)
+
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        """One step of SGD."""
+        self._optimizer.zero_grad()
+        F.cross_entropy(self.model(inputs), targets).backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+
+
+class PlainChannelsLast(Plain):
+    """Ordinary SGD in the memory format that suits convolutions on many processors."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model.to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        """One step of SGD."""
+        super().step(inputs.contiguous(memory_format=torch.channels_last), targets)
+
+
+class Ours(Stepper):
+    """This package's engine by one of its methods."""
+
+    def __init__(self, model: nn.Module, method: Any) -> None:
+        super().__init__(model)
+        self._layout = FlatLayout.of(model)
+        self._weights = self._layout.flatten(model)
+        self._layout.bind(model, self._weights)
+        self._engine = GradientEngine(model, _losses, self._layout, method=method)
+        self._sum, self._noise = self._layout.zeros(), self._layout.zeros()
+
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        """One step of DP-SGD."""
+        self._engine.clipped_sum(inputs, targets, FlatClipping(clip_norm=CLIP_NORM), self._sum)
+        self._sum.add_(self._noise.normal_(std=CLIP_NORM))
+        self._weights.add_(self._sum, alpha=-_LEARNING_RATE / len(targets))
+
+    def clipped_sum(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The engine's sum."""
+        self._engine.clipped_sum(inputs, targets, FlatClipping(clip_norm=CLIP_NORM), self._sum)
+        return self._sum.clone()
+
+
+class Opacus(Stepper):
+    """Opacus with per-record gradients kept: by hooks, or by functorch for every layer."""
+
+    def __init__(self, model: nn.Module, *, functorch: bool) -> None:
+        from opacus.grad_sample import GradSampleModule
+        from opacus.optimizers import DPOptimizer
+
+        self._names = [name for name, _ in model.named_parameters()]
+        model = _with_opacus_layers(model)
+        super().__init__(GradSampleModule(model, loss_reduction="sum", force_functorch=functorch))
+        self._optimizer = DPOptimizer(
+            torch.optim.SGD(self.model.parameters(), lr=_LEARNING_RATE),
+            noise_multiplier=1.0,
+            max_grad_norm=CLIP_NORM,
+            expected_batch_size=None,
+            loss_reduction="sum",
+        )
+
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        """One step of DP-SGD."""
+        self._gradients(inputs, targets)
+        self._optimizer.step()
+
+    def clipped_sum(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Opacus's sum before noise; the model's weights are lost."""
+        self._gradients(inputs, targets)
+        self._optimizer.clip_and_accumulate()
+        return _in_original_order(
+            self._names, self.model, [parameter.summed_grad for parameter in self._optimizer.params]
+        )
+
+    def _gradients(self, inputs: Tensor, targets: Tensor) -> None:
+        self._optimizer.zero_grad()
+        F.cross_entropy(self.model(inputs), targets, reduction="sum").backward()  # type: ignore[no-untyped-call]
+
+
+class OpacusGhost(Stepper):
+    """Opacus with ghost clipping: two backward passes, no per-record gradients."""
+
+    def __init__(self, model: nn.Module) -> None:
+        from opacus.grad_sample import GradSampleModuleFastGradientClipping
+        from opacus.optimizers import DPOptimizerFastGradientClipping
+        from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+
+        self._names = [name for name, _ in model.named_parameters()]
+        model = _with_opacus_layers(model)
+        super().__init__(
+            GradSampleModuleFastGradientClipping(model, loss_reduction="sum", max_grad_norm=CLIP_NORM)
+        )
+        self._optimizer = DPOptimizerFastGradientClipping(
+            torch.optim.SGD(self.model.parameters(), lr=_LEARNING_RATE),
+            noise_multiplier=1.0,
+            max_grad_norm=CLIP_NORM,
+            expected_batch_size=None,
+            loss_reduction="sum",
+        )
+        criterion = nn.CrossEntropyLoss(reduction="sum")
+        self._loss = DPLossFastGradientClipping(self.model, self._optimizer, criterion, loss_reduction="sum")
+
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        """One step of DP-SGD."""
+        self._gradients(inputs, targets)
+        self._optimizer.step()
+
+    def clipped_sum(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Opacus's sum before noise; the model's weights are lost."""
+        self._gradients(inputs, targets)
+        return _in_original_order(
+            self._names, self.model, [parameter.grad for parameter in self._optimizer.params]
+        )
+
+    def _gradients(self, inputs: Tensor, targets: Tensor) -> None:
+        self._optimizer.zero_grad()
+        self._loss(self.model(inputs), targets).backward()
+
+
+def _losses(outputs: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(outputs, targets, reduction="none")
+
+
+def _in_original_order(names: list[str], model: nn.Module, gradients: list[Tensor]) -> Tensor:
+    """One flat vector; by the state dictionary, where Opacus keeps the names of the layers that it replaces."""
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        parameter.data = gradient
+    found = {name.removeprefix("_module."): tensor for name, tensor in model.state_dict().items()}
+    return torch.cat([found[name].flatten() for name in names])
+
+
+def _with_opacus_layers(model: nn.Module) -> nn.Module:
+    """The model with Opacus's own LSTM, which it asks for, with the same weights."""
+    from opacus.layers import DPLSTM
+
+    for name, child in list(model.named_children()):
+        if isinstance(child, nn.LSTM):
+            replaced = DPLSTM(
+                child.input_size,
+                child.hidden_size,
+                num_layers=child.num_layers,
+                batch_first=child.batch_first,
+                bidirectional=child.bidirectional,
+            )
+            replaced.load_state_dict(child.state_dict())
+            setattr(model, name, replaced)
+        else:
+            _with_opacus_layers(child)
+    return model
+
+
+_OURS: dict[str, Callable[[nn.Module], Stepper]] = {
+    "plain": Plain,
+    "plain, channels last": PlainChannelsLast,
+    "discreet fused": lambda model: Ours(model, "fused"),
+    "discreet functional": lambda model: Ours(model, "functional"),
+}
+_OPACUS: dict[str, Callable[[nn.Module], Stepper]] = {
+    "opacus hooks": lambda model: Opacus(model, functorch=False),
+    "opacus functorch": lambda model: Opacus(model, functorch=True),
+    "opacus ghost": OpacusGhost,
+}
+
+
+def installed() -> dict[str, Callable[[nn.Module], Stepper]]:
+    """The ways that can be tried here, by name; each takes a model that it may change."""
+    return {**_OURS, **(_OPACUS if importlib.util.find_spec("opacus") else {})}
+
+
+def make(name: str, model: nn.Module) -> Stepper:
+    """A stepper on its own copy of the model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return installed()[name](copy.deepcopy(model))
