@@ -153,13 +153,19 @@ def test_another_target_than_the_schemas_is_refused(write: Write) -> None:
         load_table(write(CSV), SCHEMA, target="job")
 
 
-def test_without_a_schema_the_message_holds_a_template_and_nothing_of_the_rows(write: Write) -> None:
+def test_without_a_schema_one_line_says_how_to_get_one_and_nothing_of_the_rows(write: Write) -> None:
+    path = write(CSV)
     with pytest.raises(UserError) as refusal:
-        load_table(write(CSV), None, target="ill")
+        load_table(path, None, target="ill")
     message = str(refusal.value)
-    assert "[columns.age]" in message
-    assert 'column = "ill"' in message
+    assert f"discreet data schema {path} --target ill" in message
+    assert "\n" not in message
     assert not any(value in message for value in ("nurse", "pilot", "130", "yes"))
+
+
+def test_without_a_schema_an_unknown_target_is_named_at_once(write: Write) -> None:
+    with pytest.raises(UserError, match="has no column 'sick'; it has"):
+        load_table(write(CSV), None, target="sick")
 
 
 def test_a_template_passes_as_a_schema_only_when_it_is_filled_in(write: Write, tmp_path: Path) -> None:

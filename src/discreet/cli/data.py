@@ -18,15 +18,20 @@ def get(arguments: argparse.Namespace) -> int:
     from discreet.data.acquire import get as fetch
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        tasks: dict[str, TaskID] = {}
+    progress = Progress(*columns, console=Console(stderr=True))
+    tasks: dict[str, TaskID] = {}
 
-        def show(name: str, here: int, total: int) -> None:
-            if name not in tasks:
-                tasks[name] = progress.add_task(name, total=total)
-            progress.update(tasks[name], completed=here)
+    def show(name: str, here: int, total: int) -> None:
+        if name not in tasks:
+            progress.start()
+            tasks[name] = progress.add_task(name, total=total)
+        progress.update(tasks[name], completed=here)
 
-        place = fetch(arguments.name, arguments.folder, progress=show)
+    try:
+        place = fetch(arguments.name, arguments.folder, progress=show, mirror=arguments.mirror)
+    finally:
+        if tasks:
+            progress.stop()
     print(f"{arguments.name} lies in {place}")
     return 0
 

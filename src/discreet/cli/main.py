@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import NoReturn
 
 from discreet import __version__
-from discreet.errors import UserError
 
 _EPILOG = """\
 examples:
   discreet train digits --epsilon 3
   discreet train fashion-mnist --epsilon 3 --dry-run
-  discreet train patients.csv --target outcome --schema patients.toml --epsilon 2
-  discreet account --examples 60000 --expected-batch-size 256 --noise-multiplier 1.1 --releases 5000
+  discreet data schema patients.csv --target outcome --output patients.toml
+  discreet train patients.csv --schema patients.toml --epsilon 2
+  discreet account --sample-rate 0.01 --noise-multiplier 1.1 --releases 5000
   discreet certificate runs/digits-1
 """
 
@@ -34,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = _Parser(
         prog="discreet",
-        description="Train PyTorch models with differential privacy, and say with proof what the result gives away.",
+        description="Train PyTorch models with differential privacy, and say with proof\nwhat the result gives away.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -119,9 +120,16 @@ def _train(command: argparse.ArgumentParser) -> None:
     records(
         "--data-folder", type=Path, help="where data sets lie (default $DISCREET_DATA, then the cache folder)"
     )
-    records("--target", help="the target column of a table")
+    records("--target", help="the target column of a table, or the array of targets in an npz")
+    records("--inputs", help="the array of inputs in an npz (default inputs)")
     records("--schema", type=Path, help="the schema of a table: public bounds and categories")
+    records(
+        "--classes",
+        metavar="N|A,B",
+        help="the classes of an npz or an image folder: how many, or their names",
+    )
     records("--image-size", type=int, help="the side that images of a folder are scaled to (default 32)")
+    records("--channels", type=int, help="3 to read images in colour (default), 1 for grey")
     records(
         "--public",
         type=Path,
@@ -177,6 +185,9 @@ def _data(command: argparse.ArgumentParser) -> None:
     get = commands.add_parser("get", help="download a data set from its original address")
     get.add_argument("name", help="mnist, fashion-mnist, cifar-10, cifar-100, svhn, imdb, adult")
     get.add_argument("--folder", type=Path, help="where to (default $DISCREET_DATA, then the cache folder)")
+    get.add_argument(
+        "--mirror", metavar="URL", help="fetch URL/NAME/FILE instead; the checksums stay the same"
+    )
     get.set_defaults(run=_lazily("data", "get"))
     listing = commands.add_parser("list", help="the data sets that have a name, and which are here")
     listing.set_defaults(run=_lazily("data", "listing"))
@@ -210,18 +221,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser().parse_args(arguments)
     try:
         return int(parsed.run(parsed))
-    except UserError as error:
-        return _complain(str(error))
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _complain("the disk is full; what was charged stays charged: make room and use --resume")
-        return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     except BrokenPipeError:
-        return 0
-    except KeyboardInterrupt:
-        return _complain("interrupted", 130)
+        return _without_reader()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return _complain(
+                "the disk is full; what the event log holds stays charged: make room, and --resume the run"
+            )
+        return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except ValueError as error:  # what a person has to change: UserError is one of them
+        return _complain(str(error))
+    except KeyboardInterrupt as stop:
+        return _complain(str(stop) or "interrupted", 130)
 
 
 def _complain(message: str, code: int = 2) -> int:
-    print(f"discreet: {message}", file=sys.stderr)
+    """One line, whatever the message is made of."""
+    print(f"discreet: {' '.join(message.split())}", file=sys.stderr)
     return code
+
+
+def _without_reader() -> int:
+    """Nobody reads what is printed any more (`discreet recipes | head -1`): no reason to complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -3,59 +3,61 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 import time
 import tomllib
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from discreet.errors import UserError
+from discreet.cli.interruption import Interruption, patiently
+from discreet.cli.terminal import note, terminal
+from discreet.errors import CorruptFile, UserError
 from discreet.jobs.job import Job, read_toml
 
-_NOT_SETTINGS = (
+_COMMAND = (
     "run",
     "config",
     "resume",
     "dry_run",
     "quiet",
-    "output",
     "set",
+    "model_option",
     "no_evaluation",
     "no_tensorboard",
 )
+"""What says how the command is to work, or has another name in a job."""
 
 
 def train(arguments: argparse.Namespace) -> int:
     """Carry out, resume, or only plan a training."""
-    console = Console(highlight=False, quiet=arguments.quiet)
-    warnings.showwarning = _warn
+    settings = settings_of(arguments)
     if arguments.resume is not None:
-        if arguments.data is not None or arguments.config is not None or arguments.output is not None:
+        if settings or arguments.dry_run:
             raise UserError("--resume takes everything from the run's folder; give it alone")
         job, folder = _earlier_job(arguments.resume), arguments.resume
     else:
-        job = Job.from_settings(settings_of(arguments))
-        folder = arguments.output or _free_folder(Path(job.data).name.split(".")[0])
-    with _patient_interrupt() as interruption:
-        return _carry_out(job, folder, console, arguments, interruption)
+        output = settings.pop("output", None)
+        job = Job.from_settings(settings)
+        folder = _folder(output, job)
+        if folder.exists() and not arguments.dry_run:
+            raise UserError(
+                f"{folder} exists already; choose another output folder, or --resume it if it is a run"
+            )
+    with warnings.catch_warnings(), patiently(folder) as interruption:
+        warnings.showwarning = note
+        return _carry_out(job, folder, terminal(quiet=arguments.quiet), arguments, interruption)
 
 
 def _carry_out(
-    job: Job, folder: Path, console: Console, arguments: argparse.Namespace, interruption: _Interruption
+    job: Job, folder: Path, console: Console, arguments: argparse.Namespace, interruption: Interruption
 ) -> int:
-    from discreet.jobs.carry_out import describe_plan, prepare
+    with console.status("getting ready"):
+        from discreet.jobs.carry_out import carry_out, prepare
+        from discreet.jobs.telling import clock, describe_plan, row
 
-    if not arguments.dry_run and arguments.resume is None and folder.exists():
-        raise UserError(
-            f"{folder} exists already; choose another output folder, or --resume it if it is a run"
-        )
-    with console.status("reading the records"):
         prepared = prepare(job)
     console.print(describe_plan(prepared), soft_wrap=True)
     if arguments.dry_run:
@@ -63,9 +65,8 @@ def _carry_out(
 
         with console.status("timing a batch of made-up records"):
             seconds = expected_seconds(prepared)
-        console.print(f"  expected time   about {_clock(seconds)} on this machine")
+        console.print(row("expected time", f"about {clock(seconds)} on this machine"))
         return 0
-    from discreet.jobs.carry_out import carry_out
     from discreet.report import run_page
     from discreet.training.files import write_text
     from discreet.training.folder import RunFolder
@@ -75,12 +76,18 @@ def _carry_out(
     interruption.run = run
     result = carry_out(prepared, run, console)
     write_text(RunFolder(folder).report, run_page(RunFolder(folder)))
-    console.print(f"\n{result.sentence()}", soft_wrap=True)
-    console.print(f"It took {_clock(time.monotonic() - began)}. The run lies in {folder}:")
-    console.print("  model.safetensors   the released weights")
-    console.print("  certificate.html    what is guaranteed, in plain words (certificate.json for programs)")
-    console.print("  report.html         how the run went")
-    console.print(f"Check the certificate at any time: discreet certificate {folder}")
+    told = [
+        f"\n{result.sentence()}",
+        f"It took {clock(time.monotonic() - began)}. The run lies in {folder}:",
+        "  model.safetensors   the released weights",
+        "  certificate.html    what is guaranteed, in plain words",
+        "  certificate.json    the same for programs",
+        "  report.html         how the run went",
+        f"Check the certificate at any time: discreet certificate {folder}",
+    ]
+    if not run.finished:
+        told.append(f"Go on where it ended: discreet train --resume {folder}")
+    console.print("\n".join(told), soft_wrap=True)
     if arguments.quiet:
         print(folder)
     return 0
@@ -90,17 +97,17 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The settings of a job: the file's, overridden by those given on the command line."""
     settings = {} if arguments.config is None else read_toml(arguments.config)
     for name, value in vars(arguments).items():
-        if value is not None and name not in _NOT_SETTINGS and name != "model_option":
+        if value is not None and name not in _COMMAND:
             settings[name] = str(value) if isinstance(value, Path) else value
     if arguments.no_evaluation:
         settings["evaluation"] = False
     if arguments.no_tensorboard:
         settings["tensorboard"] = False
     if arguments.model_option:
-        settings["model_options"] = {
-            **settings.get("model_options", {}),
-            **_pairs("--model-option", arguments.model_option),
-        }
+        before = settings.get("model_options", {})
+        if not isinstance(before, Mapping):
+            raise UserError(f"model_options is {before!r}; it is a table of names and values")
+        settings["model_options"] = {**before, **_pairs("--model-option", arguments.model_option)}
     settings.update(_pairs("--set", arguments.set or []))
     return settings
 
@@ -119,57 +126,31 @@ def _pairs(option: str, texts: list[str]) -> dict[str, Any]:
     return pairs
 
 
-def _earlier_job(folder: Path) -> Job:
-    from discreet.training.files import read_json
-    from discreet.training.folder import RunFolder
-
-    notes = read_json(RunFolder.open(folder).settings)["notes"]
-    if "job" not in notes:
-        raise UserError(
-            f"{folder} was not made by `discreet train`; resume it from Python with discreet.resume"
-        )
-    return Job(**notes["job"])
-
-
-def _free_folder(name: str) -> Path:
-    number = 1
+def _folder(output: Any, job: Job) -> Path:
+    """The folder asked for, or the first free one of runs/DATA-1, runs/DATA-2 and so on."""
+    if output is not None:
+        if not isinstance(output, str) or not output:
+            raise UserError(f"output is {output!r}; it is the name of a new folder")
+        return Path(output)
+    name, number = Path(job.data).resolve().name.split(".")[0] or "run", 1
     while (folder := Path("runs") / f"{name}-{number}").exists():
         number += 1
     return folder
 
 
-class _Interruption:
-    """What Ctrl-C does: the first one ends the run after the release that is being made, the second one at once."""
+def _earlier_job(folder: Path) -> Job:
+    from discreet.training.files import read_json
+    from discreet.training.folder import RunFolder
 
-    def __init__(self) -> None:
-        self.run: Any = None
-        self.asked = False
-
-    def __call__(self, number: int, frame: object) -> None:
-        if self.run is None or self.asked:
-            raise KeyboardInterrupt
-        self.asked = self.run.stop_requested = True
-        print("\nending after this release; once more to stop at once", file=sys.stderr)
-
-
-@contextmanager
-def _patient_interrupt() -> Iterator[_Interruption]:
-    interruption = _Interruption()
-    before = {number: signal.signal(number, interruption) for number in (signal.SIGINT, signal.SIGTERM)}
+    path = RunFolder.open(folder).settings
+    record = read_json(path)
+    if not isinstance(record, dict) or not isinstance(record.get("notes"), dict) or "plan" not in record:
+        raise CorruptFile(f"{path} is not what a run writes there; the run cannot be resumed from it")
+    if not isinstance(record["notes"].get("job"), dict):
+        raise UserError(
+            f"{folder} was not made by `discreet train`; resume it from Python with discreet.resume"
+        )
     try:
-        yield interruption
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 1:
-        return "1 s"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"discreet: note: {message}", file=sys.stderr)
+        return Job.from_json(record["notes"]["job"])
+    except UserError as error:
+        raise CorruptFile(f"{path} does not hold a job that can be resumed: {error}") from None

@@ -23,7 +23,9 @@ def array(values: ArrayLike | Tensor, *, name: str, kinds: str = "biuf") -> NDAr
         found = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
     except ValueError as error:
         raise UserError(f"{name} have rows of different lengths") from error
-    if found.ndim < 1 or found.dtype.kind not in kinds:
+    if found.ndim < 1:
+        raise UserError(f"{name} are a single value; they must have one row for each record")
+    if found.dtype.kind not in kinds:
         raise UserError(
             f"{name} are of type {found.dtype}; they must be plain numbers, one row for each record"
         )

@@ -18,6 +18,7 @@ def load_npz(
     inputs: str = "inputs",
     targets: str = "targets",
     classes: int | None = None,
+    class_names: tuple[str, ...] = (),
     vocabulary: int | None = None,
     name: str | None = None,
     size_is_public: bool = False,
@@ -29,6 +30,7 @@ def load_npz(
         inputs: Key of the inputs, one row per record. They are taken as they are, only made float32.
         targets: Key of the labels, whole numbers from 0.
         classes: Number of classes; left out, it is read off the labels and the description says so.
+        class_names: Names of the classes; public.
         vocabulary: Number of token ids, where inputs are tokens.
         name: What to call the data set; the file's name if left out.
         size_is_public: Declares that the number of records may be published.
@@ -45,7 +47,10 @@ def load_npz(
         with archive:
             for key in (inputs, targets):
                 if key not in archive:
-                    raise UserError(f"{path} has no array {key!r}; it has {', '.join(archive.files)}")
+                    raise UserError(
+                        f"{path} has no array {key!r}; it has {', '.join(archive.files)}: "
+                        "say which are meant with inputs and target"
+                    )
             rows, labels = archive[inputs], archive[targets]
     except UserError:
         raise
@@ -56,6 +61,7 @@ def load_npz(
         labels,
         name=name or path.name,
         classes=classes,
+        class_names=class_names,
         vocabulary=vocabulary,
         size_is_public=size_is_public,
     )

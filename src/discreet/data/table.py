@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from discreet.data.description import Description
 from discreet.data.raw_table import RawTable, read_table, trimmed
 from discreet.data.records import Records
 from discreet.data.schema import Categorical, Numeric, TableSchema, read_schema
-from discreet.data.template import schema_template
+from discreet.data.template import column_kinds
 from discreet.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,19 +37,28 @@ def load_table(
         size_is_public: Declares that the number of rows may be published.
 
     Raises:
-        UserError: No schema (the message then holds a template for one), or the table does not agree with it.
+        UserError: No schema (the message then says how to get a template for one), or the table does not agree with it.
     """
     if schema is None:
-        raise UserError(
-            f"{path} needs a schema that says what its columns can hold; that is never read off private "
-            "records. Fill in this template from public knowledge, save it, and give it with --schema:\n\n"
-            f"{schema_template(path, target=target)}"
-        )
+        raise UserError(_wanted(path, target))
     if isinstance(schema, Path):
         schema = read_schema(schema)
     if target is not None and target != schema.target:
         raise UserError(f"the target is {target!r}, but the schema says {schema.target!r}")
     return encode(read_table(path), schema, name=name or path.name, size_is_public=size_is_public)
+
+
+def _wanted(path: Path, target: str | None) -> str:
+    """How to come by a schema; only the column names are looked at."""
+    there = column_kinds(path)
+    if target is not None and target not in there:
+        return f"{path} has no column {target!r}; it has {', '.join(there)}"
+    column, template = target or "COLUMN", f"{path.name.partition('.')[0]}.toml"
+    return (
+        f"{path} needs a schema that says what its columns can hold; that is never read off private records. Write a "
+        f"template with `discreet data schema {quote(str(path))} --target {quote(column)} --output {quote(template)}`, "
+        "fill it in from public knowledge, and give it with --schema"
+    )
 
 
 def from_frame(

@@ -26,7 +26,7 @@ def schema_template(path: Path, *, target: str | None = None) -> str:
     Only the column names are read, and of Parquet files the types that stand beside them. A template does not
     pass as a schema before it is filled in.
     """
-    kinds = _kinds(path)
+    kinds = column_kinds(path)
     if target is not None and target not in kinds:
         raise UserError(f"{path} has no column {target!r}; it has {', '.join(kinds)}")
     lines = [
@@ -53,7 +53,7 @@ def schema_template(path: Path, *, target: str | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _kinds(path: Path) -> dict[str, str]:
+def column_kinds(path: Path) -> dict[str, str]:
     """The names of the columns with the kind that their declared type suggests, or nothing."""
     if not path.is_file():
         raise UserError(f"there is no file {path}")

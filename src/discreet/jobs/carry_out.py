@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,14 +10,13 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from discreet.accounting.rounding import rounded_up
 from discreet.data import Splits
 from discreet.errors import UserError
+from discreet.jobs.job import Job
 from discreet.models import ModelSpec
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
 from discreet.training import fit
-from discreet.jobs.job import Job
 from discreet.training.outcome import Result, conclude
 from discreet.training.progress import Listener, TensorBoard, Terminal
 from discreet.training.run import Run
@@ -32,8 +32,8 @@ class Prepared:
     model: nn.Module
     plan: Plan
 
-    def start(self, folder: Path) -> Run:
-        """Begin in a new folder."""
+    def start(self, folder: Path | None) -> Run:
+        """Begin in a new folder; without one, all that would be refused is refused, and nothing is written."""
         return fit.start(
             self.model,
             self.splits.train,
@@ -63,8 +63,9 @@ class Prepared:
 
 def prepare(job: Job) -> Prepared:
     """Read the records, build the network, make the plan."""
-    budget, recipe, accounting = job.budget(), job.chosen_recipe(), job.chosen_accounting()
     # What can be refused without reading the records is refused first.
+    budget, recipe, accounting = job.budget(), job.chosen_recipe(), job.chosen_accounting()
+    device = _device(job.device)
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     splits = job.load()
@@ -74,7 +75,7 @@ def prepare(job: Job) -> Prepared:
     key = RunKey.secret() if job.seed is None else RunKey.from_seed(job.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(key.stream("weights", 0).words(1)[0]))
-        model = spec.build().to(_device(job.device))
+        model = _built(spec).to(device)
     return Prepared(job=job, splits=splits, spec=spec, model=model, plan=plan)
 
 
@@ -94,36 +95,28 @@ def carry_out(prepared: Prepared, run: Run, console: Console) -> Result:
     return conclude(run)
 
 
-def describe_plan(prepared: Prepared) -> str:
-    """The plan in a few lines."""
-    plan, data = prepared.plan, prepared.splits.description
-    evaluated = (
-        f"accuracy on {len(prepared.splits.public)} records ({prepared.splits.declared})"
-        if (prepared.splits.public is not None and prepared.job.evaluation)
-        else "no evaluation records: no accuracy is shown"
-    )
-    parameters = sum(p.numel() for p in prepared.model.parameters() if p.requires_grad)
-    costs = plan.costs()
-    lines = [
-        f"{plan.recipe} on {data.name}",
-        f"  records         {plan.sampler.examples}, {data.classes} classes; {evaluated}",
-        f"  model           {prepared.spec.name}, {parameters:,} parameters",
-        f"  releases        {plan.releases}, Poisson batches of {plan.sampler.expected_batch_size:g} on average "
-        f"(sample rate {plan.sampler.rate:.4g})",
-        f"  noise           multiplier {plan.noise.multiplier:.4f} at clip norm {plan.clipping.rule.sensitivity:g}",
-        f"  budget          epsilon {plan.budget.epsilon:g} at delta {plan.budget.delta:g}",
-        f"  certified       epsilon {rounded_up(costs['visible'])} visible, {rounded_up(costs['hidden'])} hidden "
-        f"(the run is held to {plan.accounting})",
-        f"  claimed         epsilon {rounded_up(costs['claimed'])} by the method's own formula; not a guarantee",
-    ]
-    return "\n".join(lines)
-
-
 def _tensorboard(folder: Path) -> list[Listener]:
     try:
         return [TensorBoard(folder)]
     except ImportError:
         return []
+
+
+def _built(spec: ModelSpec) -> nn.Module:
+    """The network; options that leave it without some of its weights are refused, as torch's error names none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = spec.build()
+            problem = (
+                "one of its layers is empty" if any(not each.numel() for each in model.parameters()) else ""
+            )
+        except RuntimeError as error:
+            problem = str(error).splitlines()[0]
+    if problem:
+        told = ", ".join(f"{name}={value!r}" for name, value in spec.options.items()) or "its defaults"
+        raise UserError(f"model {spec.name} cannot be built with {told} for {spec.input_shape}: {problem}")
+    return model
 
 
 def _device(name: str | None) -> torch.device:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +14,7 @@ from discreet.accounting import Accounting, Budget
 from discreet.errors import UserError
 
 if TYPE_CHECKING:
-    from discreet.data import Splits
+    from discreet.data import Declaration, Splits
     from discreet.models import ModelSpec
     from discreet.recipes import FirstOrder
 
@@ -30,9 +32,12 @@ class Job:
         model: a network by name, with `model_options`; chosen to suit the data when left out.
         seed: makes the run repeatable, and its certificate no guarantee.
         data_folder: where data sets lie.
-        target: the target column of a table.
+        target: the target column of a table, or the array of targets in an npz file.
+        inputs: the array of inputs in an npz file.
         schema: the schema file of a table.
+        classes: the classes of an npz file or an image folder, how many or their names: "10", or "cat,dog".
         image_size: the side that the images of a folder are scaled to.
+        channels: 3 to read the images of a folder in colour, 1 for grey.
         public: a file with records to show accuracy on; `declared` says what they are.
         size_is_public: whether the number of records is declared public.
         evaluation: whether accuracy on the evaluation records is looked at.
@@ -55,8 +60,11 @@ class Job:
     seed: int | None = None
     data_folder: str | None = None
     target: str | None = None
+    inputs: str | None = None
     schema: str | None = None
-    image_size: int = 32
+    classes: str | None = None
+    image_size: int | None = None
+    channels: int | None = None
     public: str | None = None
     declared: str | None = None
     size_is_public: bool = False
@@ -70,33 +78,45 @@ class Job:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value, kind = getattr(self, each.name), _KINDS[str(each.type).removesuffix(" | None")]
+            value, kind = getattr(self, each.name), str(each.type).removesuffix(" | None")
             if value is None and "None" in str(each.type):
                 continue
-            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-                raise UserError(
-                    f"{each.name} is {value!r}; it has to be {str(each.type).removesuffix(' | None')}"
-                )
-        if self.marks < 1:
-            raise UserError(f"marks is {self.marks}; progress is told at least once")
-        for name in ("threads", "microbatch"):
-            if (getattr(self, name) or 1) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it is at least 1")
+            taken, told = _KINDS[kind]
+            if not isinstance(value, taken) or (isinstance(value, bool) and taken is not bool):
+                raise UserError(f"{each.name} is {value!r}; it is {told}")
+            _finite(each.name, value)
+        for name in ("marks", "threads", "microbatch"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} is {value}; it is a whole number of at least 1")
+        if self.checkpoint_seconds < 0:
+            raise UserError(f"checkpoint_seconds is {self.checkpoint_seconds}; it is at least 0")
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """A job from flat settings: the job's own names, and any setting of its recipe."""
-        own = {each.name for each in fields(cls)}
+        own = {each.name for each in fields(cls)} - {"settings"}
         job = {name: value for name, value in settings.items() if name in own}
-        recipe = {name: value for name, value in settings.items() if name not in own}
-        job["settings"] = {**job.get("settings", {}), **recipe}
+        job["settings"] = {name: value for name, value in settings.items() if name not in own}
         if "data" not in job:
             raise UserError("no data given: name a data set, a file or a folder (see discreet data list)")
+        if isinstance(job.get("classes"), list):
+            job["classes"] = ",".join(str(name) for name in job["classes"])
+        elif isinstance(job.get("classes"), int):
+            job["classes"] = str(job["classes"])
         return cls(**job)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `Job(**...)` takes."""
+        """Plain values that `from_json` takes."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """The job that `to_json` wrote."""
+        unknown = sorted(set(record) - {each.name for each in fields(cls)})
+        if unknown or "data" not in record:
+            raise UserError(f"this version does not know {unknown[0]!r}" if unknown else "it names no data")
+        return cls(**record)
 
     def budget(self) -> Budget:
         """The budget."""
@@ -117,7 +137,35 @@ class Job:
         """The recipe with its settings."""
         from discreet.recipes import find
 
-        return find(self.recipe).from_json(self.settings)
+        recipe = find(self.recipe)
+        known = {each.name for each in fields(recipe)}
+        others = {each.name for each in fields(self)} - {"settings", "model_options"}
+        for name, value in self.settings.items():
+            if name.endswith("_schedule") and not isinstance(value, str | Mapping):
+                raise UserError(f"{name} is {value!r}; write it as in linear:end=0.1, or as a table")
+            if name not in known:
+                close = get_close_matches(name, [*known, *others], n=1)
+                raise UserError(
+                    f"there is no setting {name!r}"
+                    + (f"; {close[0]} was perhaps meant" if close else "")
+                    + f" (discreet recipes {self.recipe} lists the recipe's, discreet train --help the others)"
+                )
+        return recipe.from_json(self.settings)
+
+    def declaration(self) -> Declaration:
+        """What is declared about the records."""
+        from discreet.data import Declaration
+        from discreet.data.declaration import parse_classes
+
+        return Declaration(
+            target=self.target,
+            inputs=self.inputs,
+            schema=None if self.schema is None else Path(self.schema),
+            classes=None if self.classes is None else parse_classes(self.classes),
+            image_size=self.image_size,
+            channels=self.channels,
+            size_is_public=self.size_is_public,
+        )
 
     def load(self) -> Splits:
         """Read the records."""
@@ -125,37 +173,44 @@ class Job:
 
         return open_data(
             self.data,
+            self.declaration(),
             folder=None if self.data_folder is None else Path(self.data_folder),
-            target=self.target,
-            schema=None if self.schema is None else Path(self.schema),
-            image_size=self.image_size,
             public=None if self.public is None else Path(self.public),
             declared=self.declared,
-            size_is_public=self.size_is_public,
         )
 
     def network(self, splits: Splits) -> ModelSpec:
         """The network, by name, for these records."""
         from discreet.data import default_model
-        from discreet.models import ModelSpec
+        from discreet.models import ModelSpec, options_of
 
-        description = splits.description
-        name = self.model or default_model(self.data, description)
-        return ModelSpec(
-            name=name,
-            input_shape=description.input_shape,
-            classes=description.classes,
-            options=self.model_options,
-        )
+        form = splits.description
+        name = self.model or default_model(self.data, form)
+        options = dict(self.model_options)
+        if form.vocabulary is not None and "vocabulary" in options_of(name):
+            options.setdefault("vocabulary", form.vocabulary)
+        return ModelSpec(name=name, input_shape=form.input_shape, classes=form.classes, options=options)
 
 
-_KINDS: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "float": (int, float),
-    "bool": bool,
-    "Mapping[str, Any]": Mapping,
+_KINDS: dict[str, tuple[Any, str]] = {
+    "str": (str, "a text"),
+    "int": (int, "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": (bool, "true or false"),
+    "Mapping[str, Any]": (Mapping, "a table of names and values"),
 }
+
+
+def _finite(name: str, value: Any) -> None:
+    """Refuse NaN and infinity wherever they hide: no setting has a use for them, and JSON cannot hold them."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _finite(key, item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _finite(name, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{name} is {value}; it is a finite number")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -165,6 +220,8 @@ def read_toml(path: Path) -> dict[str, Any]:
             settings = tomllib.load(file)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not valid TOML: {error}") from None
     return {name.replace("-", "_"): value for name, value in settings.items()}

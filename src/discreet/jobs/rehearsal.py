@@ -1,15 +1,13 @@
-"""How long a run will take, measured on made-up records."""
+"""A job rehearsed: everything that can be refused is refused, and the time is taken on made-up records."""
 
 from __future__ import annotations
 
 import time
 
-from discreet.gradients.engine import GradientEngine
-from discreet.gradients.layout import FlatLayout
+from discreet.jobs.carry_out import Prepared
 from discreet.noise.gaussian import add_gaussian_
 from discreet.noise.key import RunKey
-from discreet.jobs.carry_out import Prepared
-from discreet.training.fit import cross_entropy, made_up
+from discreet.training.fit import made_up
 
 _TURNS = 3
 
@@ -17,9 +15,7 @@ _TURNS = 3
 def expected_seconds(prepared: Prepared) -> float:
     """The time of the plan's releases, from the best of a few turns with a batch of the expected size."""
     plan = prepared.plan
-    engine = GradientEngine(
-        prepared.model, cross_entropy, FlatLayout.of(prepared.model), microbatch=prepared.job.microbatch
-    )
+    engine = prepared.start(None).engine
     inputs, targets = made_up(
         prepared.splits.train, round(plan.sampler.expected_batch_size), engine.layout.device
     )
