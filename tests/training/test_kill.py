@@ -15,6 +15,7 @@ from discreet.accounting.certification import verify_certificate
 from discreet.accounting.log import read_log
 from discreet.data import Records
 from discreet.recipes import DPSGD, DPAdam
+from discreet.schedules import Linear
 from discreet.training import checkpoint
 
 RELEASES = 150
@@ -91,7 +92,9 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_weights_and_charges(d
 
 
 def test_a_torn_last_line_of_the_log_is_not_a_charge(data, tmp_path):
-    plan = DPSGD(expected_batch_size=40, releases=6).plan(len(data), Budget(epsilon=4.0, delta=1e-4))
+    # Every release has an event of its own, so that each is one line of the log.
+    recipe = DPSGD(expected_batch_size=40, releases=6, noise_schedule=Linear(end=0.5))
+    plan = recipe.plan(len(data), Budget(epsilon=4.0, delta=1e-4))
     run = start(model(), data, plan, folder=tmp_path / "run", seed=1, checkpoint_seconds=0)
     run.release()
     run.release()

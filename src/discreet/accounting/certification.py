@@ -166,7 +166,7 @@ def _numbers(
     header = history.header
     guard = open_filter(header)
     deltas = [(header.budget.delta, "the budget's")]
-    deltas += [(delta, "") for delta in _DELTAS]
+    deltas += [(delta, "") for delta in _DELTAS if delta != header.budget.delta]
     if records > 1:
         deltas.append((records**-1.1, "number of records to the power -1.1"))
     epsilons = tuple(

@@ -31,7 +31,8 @@ class FirstOrder:
         noise_multiplier: sigma, noise over sensitivity. Left open, the smallest that keeps within the budget.
         clip_norm: C, the most that one record may contribute, as an L2 norm over all trainable parameters.
         clipping: "flat" clips a record's whole gradient; "layer-wise" clips the part of each of the G layers
-            to C / sqrt(G), which adds up to the same C; "automatic" scales every gradient to a norm just below C (AUTO-S).
+            to C / sqrt(G), which adds up to the same C; "automatic" scales every gradient to a norm just below C
+            (AUTO-S).
         learning_rate: eta, applied to the noisy sum over B.
         learning_rate_schedule: a factor on the learning rate, a public function of the release number.
         noise_schedule: a factor on the noise multiplier; accounted release by release.

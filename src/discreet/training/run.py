@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from discreet.data import Description
 
 
+_CHARGED_AT_ONCE = 16
+
+
 class Data(Protocol):
     """Records by index."""
 
@@ -109,7 +112,7 @@ class Run(AbstractContextManager["Run"]):
     def release(self) -> Release:
         """Make the next release."""
         number = self.state.releases
-        self.filter.charge(number, self.plan.event(number))
+        self._charge(number)
         stddev = self._private_gradient(number)
         scale = self.plan.sampler.expected_batch_size
         learning_rate = self.plan.learning_rate_at(number)
@@ -124,6 +127,20 @@ class Run(AbstractContextManager["Run"]):
             noise_multiplier=self.plan.noise.multiplier_at(number),
             learning_rate=learning_rate,
         )
+
+    def _charge(self, number: int) -> None:
+        """Have the release paid for, and with it the next few of the same event.
+
+        A charge waits for the disk, which can take as long as a small release. One charge for several of them costs
+        nothing in the end: all are in the plan, and a run that was interrupted uses up what it had paid for.
+        """
+        event = self.plan.event(number)
+        count = 1
+        if number >= self.filter.charged:
+            last = min(number + _CHARGED_AT_ONCE, self.plan.releases)
+            while number + count < last and self.plan.event(number + count) == event:
+                count += 1
+        self.filter.charge(number, event, count)
 
     def _private_gradient(self, number: int) -> float:
         """Put the noisy mean gradient of a fresh batch into the state and give the noise's deviation in the sum."""
