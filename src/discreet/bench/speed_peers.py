@@ -59,7 +59,7 @@ class PlainChannelsLast(Plain):
 
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         """One step of SGD."""
-        super().step(inputs.contiguous(memory_format=torch.channels_last), targets)
+        super().step(inputs.to(memory_format=torch.channels_last), targets)
 
 
 class Ours(Stepper):
@@ -166,7 +166,7 @@ def _losses(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _in_original_order(names: list[str], model: nn.Module, gradients: list[Tensor]) -> Tensor:
-    """One flat vector; by the state dictionary, where Opacus keeps the names of the layers that it replaces."""
+    """One flat vector, in the order of the names that Opacus keeps in its state dictionary."""
     for parameter, gradient in zip(model.parameters(), gradients, strict=True):
         parameter.data = gradient
     found = {name.removeprefix("_module."): tensor for name, tensor in model.state_dict().items()}

@@ -7,13 +7,12 @@ from math import prod
 from typing import Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from discreet.gradients.buffers import Buffers
 from discreet.gradients.choosing import Choices
 from discreet.gradients.contributions import Contribution, Rows
-from discreet.gradients.norms import squared_norms
+from discreet.gradients.norms import block_norms, blocks_of, sum_of_blocks
 from discreet.gradients.sequences import BYTES_IN_CACHE, BYTES_TO_KEEP, gram_product, outer_products
 
 _BYTES_OF_GRAM = 2**28
@@ -91,9 +90,9 @@ class Images:
         if keeps:
             ways["grouped, kept"] = lambda: kept(self, grouped)
         if simple:
-            ways["windows"] = lambda: Dropped(self, Windows.of(self))
+            ways["windows"] = lambda: Dropped(self, windows)
             if keeps:
-                ways["windows, kept"] = lambda: kept(self, Windows.of(self))
+                ways["windows, kept"] = lambda: kept(self, windows)
             if _pixels_pay(self):
                 ways["pixels"] = lambda: PixelGram(self)
         layout = "" if self.inputs.is_contiguous() else "channels last "
@@ -139,43 +138,30 @@ class _Grouped:
 grouped = _Grouped()
 
 
-@dataclass(frozen=True)
-class Windows:
-    """What the kernel saw at each position, copied in chunks, times the gradients at that position.
-
-    Attributes:
-        windows: [B, *positions, *kernel, C], strided, without memory of its own.
-    """
-
-    windows: Tensor
-
-    @classmethod
-    def of(cls, images: Images) -> "Windows":
-        """The windows of channels-last, padded inputs."""
-        padded = _padded(images)
-        record, *steps, channel = padded.stride()
-        geometry, positions = images.geometry, images.gradients.shape[2:]
-        shape = (len(padded), *positions, *images.kernel[2:], padded.shape[-1])
-        moves = [step * stride for step, stride in zip(steps, geometry.stride, strict=True)]
-        reaches = [step * dilation for step, dilation in zip(steps, geometry.dilation, strict=True)]
-        return cls(padded.as_strided(shape, (record, *moves, *reaches, channel)))
+class _Windows:
+    """What the kernel saw at each position, times the gradients at that position."""
 
     def shape(self, images: Images) -> tuple[int, ...]:
-        """Channels come last."""
         return (images.kernel[0], *images.kernel[2:], images.kernel[1])
 
     def order(self, images: Images) -> tuple[int, ...]:
-        """Channels to the front."""
         last = len(images.kernel) - 1
         return (0, last, *range(1, last))
 
     def write(self, images: Images, part: slice, out: Tensor) -> None:
-        """One matrix product per record."""
-        windows, gradients = self.windows[part], images.gradients[part].flatten(2)
-        buffer = images.buffers.get("windows", tuple(windows.shape), windows)
-        buffer.copy_(windows)
-        seen = buffer.view(len(gradients), gradients.shape[2], -1)
+        padded, geometry = _padded(images, part), images.geometry
+        record, *steps, channel = padded.stride()
+        gradients = images.gradients[part].flatten(2)
+        shape = (len(padded), *images.gradients.shape[2:], *images.kernel[2:], padded.shape[-1])
+        moves = [step * stride for step, stride in zip(steps, geometry.stride, strict=True)]
+        reaches = [step * dilation for step, dilation in zip(steps, geometry.dilation, strict=True)]
+        windows = images.buffers.get("windows", shape, padded)
+        windows.copy_(padded.as_strided(shape, (record, *moves, *reaches, channel), padded.storage_offset()))
+        seen = windows.view(len(gradients), gradients.shape[2], -1)
         torch.bmm(gradients, seen, out=out.view(len(gradients), gradients.shape[1], -1))
+
+
+windows = _Windows()
 
 
 class _Measured(Contribution):
@@ -214,14 +200,14 @@ class PixelGram(_Measured):
     """
 
     def __init__(self, images: Images) -> None:
-        padded, buffers = _padded(images), images.buffers
+        padded, buffers = _padded(images, slice(None)), images.buffers
         pixels = padded.flatten(1, -2)
         records, count, _ = pixels.shape
         gram = torch.bmm(
             pixels, pixels.transpose(1, 2), out=buffers.get("pixels", (records, count, count), pixels)
         ).view(records, *padded.shape[1:-1], *padded.shape[1:-1])
         positions = images.gradients.shape[2:]
-        windows = buffers.get("window gram", (records, *positions, *positions), pixels).zero_()
+        seen = buffers.get("window gram", (records, *positions, *positions), pixels).zero_()
         for offsets in product(*(range(length) for length in images.kernel[2:])):
             at = tuple(
                 slice(offset * dilation, offset * dilation + stride * (length - 1) + 1, stride)
@@ -229,7 +215,7 @@ class PixelGram(_Measured):
                     offsets, images.geometry.dilation, images.geometry.stride, positions, strict=True
                 )
             )
-            windows += gram[(slice(None), *at, *at)]
+            seen += gram[(slice(None), *at, *at)]
         gradients = images.gradients.flatten(2)
         total = gradients.shape[2]
         outer = torch.bmm(
@@ -237,7 +223,7 @@ class PixelGram(_Measured):
             gradients,
             out=buffers.get("right gram", (records, total, total), pixels),
         )
-        super().__init__(images, gram_product(windows.view(records, total, total), outer))
+        super().__init__(images, gram_product(seen.view(records, total, total), outer))
 
 
 class Pointwise(Contribution):
@@ -279,22 +265,26 @@ def _write(images: Images, kernels: Kernels, name: Hashable | None) -> tuple[Ten
     step = max(1, BYTES_IN_CACHE // working)
     shape = (records if name else min(step, records), *kernels.shape(images))
     rows = images.buffers.get(name or "chunk", shape, images.inputs)
-    squared = torch.empty(records, dtype=torch.float64, device=images.inputs.device)
+    norms = images.inputs.new_empty(records, blocks_of(prod(images.kernel)))
     for start in range(0, records, step):
         part = slice(start, min(start + step, records))
         chunk = rows[part] if name else rows[: part.stop - start]
         kernels.write(images, part, chunk)
-        squared[part] = squared_norms(chunk)
-    return squared, rows
+        block_norms(chunk, norms[part])
+    return sum_of_blocks(norms), rows
 
 
-def _padded(images: Images) -> Tensor:
-    """The inputs with channels last and padding around, contiguous."""
-    last = images.inputs.movedim(1, -1)
-    if not any(images.geometry.padding):
+def _padded(images: Images, part: slice) -> Tensor:
+    """The inputs of some records with channels last and padding around."""
+    last = images.inputs[part].movedim(1, -1)
+    padding = images.geometry.padding
+    if not any(padding):
         return last.contiguous()
-    sides = [side for padding in reversed(images.geometry.padding) for side in (padding, padding)]
-    return F.pad(last, (0, 0, *sides)).contiguous()
+    sizes = [length + 2 * side for length, side in zip(last.shape[1:-1], padding, strict=True)]
+    padded = images.buffers.get("padded", (len(last), *sizes, last.shape[-1]), last).zero_()
+    inside = (slice(side, side + length) for side, length in zip(padding, last.shape[1:-1], strict=True))
+    padded[(slice(None), *inside)] = last
+    return padded
 
 
 def _pixels_pay(images: Images) -> bool:

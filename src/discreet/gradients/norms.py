@@ -3,18 +3,20 @@
 A norm that comes out too small lets a record contribute more than the clip norm, which breaks the guarantee.
 Two things keep that from happening:
 
-- Squares are added in the gradients' type over blocks of 128 entries only, and the blocks in float64.
-  Whatever the order in which a block is added, its norm is then off by at most 33 units in the last place; a
-  block whose squares overflow is computed again in float64.
+- Squares are added in the gradients' type over blocks of at most 128 entries only, and the blocks in float64.
+  Whatever the order in which a block is added, its norm is then off by at most 33 units in the last place.
+  Squares that overflow make the norm infinite, so that such a gradient counts as not finite.
 - `round_up` adds a relative margin of 40 units, which covers that and what happens after the norm is known:
   the weight's rounding to the gradients' type and the product with it. It also adds an absolute 1e-12, which
   is above anything that underflow can hide, so that weights stay finite.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 _BLOCK = 128
+_LEAST = 32
 _ULPS = 40
 _FLOOR = 1e-12
 
@@ -26,22 +28,31 @@ def as_matrix(gradients: Tensor) -> Tensor:
 
 def squared_norms(gradients: Tensor) -> Tensor:
     """The squared L2 norm of each record's part (dimension 0), in float64."""
+    return sum_of_blocks(block_norms(gradients))
+
+
+def block_norms(gradients: Tensor, out: Tensor | None = None) -> Tensor:
+    """The norms of the blocks of each record's part, [B, `blocks_of` entries]."""
     flat = as_matrix(gradients)
     records, entries = flat.shape
-    whole = entries - entries % _BLOCK
-    squared = torch.zeros(records, dtype=torch.float64, device=flat.device)
-    for part in (flat[:, :whole].reshape(records, -1, _BLOCK), flat[:, whole:].unsqueeze(1)):
-        if part.numel():
-            squared += _block_norms(part).square_().sum(1)
-    return squared
-
-
-def _block_norms(blocks: Tensor) -> Tensor:
-    norms: Tensor = torch.linalg.vector_norm(blocks, dim=2).double()
-    overflown = norms.isinf()
-    if bool(overflown.any()):
-        norms[overflown] = torch.linalg.vector_norm(blocks[overflown], dim=1, dtype=torch.float64)
+    count = blocks_of(entries)
+    if entries % count:
+        flat = F.pad(flat, (0, count * _BLOCK - entries))
+    norms: Tensor = torch.linalg.vector_norm(flat.reshape(records, count, -1), dim=2, out=out)
     return norms
+
+
+def sum_of_blocks(norms: Tensor) -> Tensor:
+    """The squared norms [B], in float64, of what has these blocks' norms."""
+    return norms.double().square_().sum(1)
+
+
+def blocks_of(entries: int) -> int:
+    """Into how many blocks so many entries are cut: into equal ones if their length allows it."""
+    if entries <= _BLOCK:
+        return 1
+    fitting = [length for length in range(_BLOCK, _LEAST, -1) if entries % length == 0]
+    return entries // fitting[0] if fitting else -(-entries // _BLOCK)
 
 
 def round_up(squared: Tensor, dtype: torch.dtype) -> Tensor:

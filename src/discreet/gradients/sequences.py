@@ -8,9 +8,9 @@ from torch import Tensor
 from discreet.gradients.buffers import Buffers
 from discreet.gradients.choosing import Choices
 from discreet.gradients.contributions import Contribution, Rows
-from discreet.gradients.norms import squared_norms
+from discreet.gradients.norms import block_norms, blocks_of, squared_norms, sum_of_blocks
 
-BYTES_IN_CACHE = 2**21
+BYTES_IN_CACHE = 2**22
 BYTES_TO_KEEP = 2**27
 _HOPELESS = 4
 
@@ -131,13 +131,13 @@ def products(left: Tensor, right: Tensor, buffers: Buffers, name: Hashable | Non
     n = right.shape[2]
     step = max(1, BYTES_IN_CACHE // (m * n * left.element_size()))
     rows = buffers.get(name or "chunk", (records if name else min(step, records), m, n), left)
-    squared = torch.empty(records, dtype=torch.float64, device=left.device)
+    norms = left.new_empty(records, blocks_of(m * n))
     for start in range(0, records, step):
         part = slice(start, min(start + step, records))
         chunk = rows[part] if name else rows[: part.stop - start]
         torch.bmm(left[part].transpose(1, 2), right[part], out=chunk)
-        squared[part] = squared_norms(chunk)
-    return squared, rows
+        block_norms(chunk, norms[part])
+    return sum_of_blocks(norms), rows
 
 
 def kept_products(left: Tensor, right: Tensor, buffers: Buffers, name: Hashable) -> Rows:

@@ -106,7 +106,8 @@ class Tape(TorchFunctionMode):
         """Images or kernels in the memory format that is used."""
         self.has_images |= images.dim() == 4
         if self.channels_last and images.dim() == 4:
-            return images.contiguous(memory_format=torch.channels_last)
+            # `contiguous` would leave a single channel as it is, and the output would not be channels last.
+            return images.to(memory_format=torch.channels_last)
         return images
 
     @staticmethod
