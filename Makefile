@@ -10,7 +10,7 @@ demo: $(VENV)/ready
 	$(BIN)/discreet train --config examples/digits.toml
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n auto $(TESTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(TESTS)
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
