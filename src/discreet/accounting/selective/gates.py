@@ -15,6 +15,8 @@ from scipy.special import log_ndtr, ndtr
 
 from discreet.accounting.events import checked_number
 
+LARGEST_RATIO = 1e12
+
 
 @dataclass(frozen=True, kw_only=True)
 class Acceptance:
@@ -44,9 +46,15 @@ class Acceptance:
         """The largest ratio of two acceptance probabilities."""
         return self.high / self.low if self.low > 0.0 else math.inf
 
-    def with_record(self, without: float, alone: float) -> float:
-        """The weight under D', given a(w) under D and the weight a_1(w) of batches that hold the record."""
-        return without + self.sample_rate * (alone - without)
+    @property
+    def moderate(self) -> bool:
+        """Whether acceptances differ by a factor that floats can follow; beyond it, only simple bounds are used."""
+        return self.kappa <= LARGEST_RATIO
+
+    @property
+    def moderate_rejection(self) -> bool:
+        """Whether rejections do."""
+        return self.low_rejection > 0.0 and self.high_rejection / self.low_rejection <= LARGEST_RATIO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +75,10 @@ class LossGate:
     threshold: float
 
     def __post_init__(self) -> None:
-        for name, kind in (("sample_rate", 1), ("noise_multiplier", 2), ("threshold", 3)):
-            low, high = {1: (0.0, 1.0), 2: (0.0, math.inf), 3: (-math.inf, math.inf)}[kind]
-            value = checked_number(f"gate {name}", getattr(self, name), low=low, high=high, open_low=kind == 2)
+        rate = checked_number("gate sample_rate", self.sample_rate, low=0.0, high=1.0)
+        noise = checked_number("gate noise_multiplier", self.noise_multiplier, low=0.0, open_low=True)
+        threshold = checked_number("gate threshold", self.threshold, low=-math.inf)
+        for name, value in (("sample_rate", rate), ("noise_multiplier", noise), ("threshold", threshold)):
             object.__setattr__(self, name, value)
 
     @property
@@ -126,14 +135,18 @@ class AnnealingGate:
         """The range of the acceptance probability."""
         low, high = self._accepts(1.0), self._accepts(-1.0)
         return Acceptance(
-            sample_rate=self.sample_rate, low=low, high=high, low_rejection=1.0 - high, high_rejection=1.0 - low
+            sample_rate=self.sample_rate,
+            low=low,
+            high=high,
+            low_rejection=1.0 - high,
+            high_rejection=1.0 - low,
         )
 
     def _accepts(self, metric: float) -> float:
         """Phi(-m/t) + E[exp(-c s); s > 0] for s ~ N(m, t^2), in units of C_v."""
         deviation, cold = 2.0 * self.noise_multiplier, self.coldness
-        log_coin = (
-            cold * (cold * deviation**2 / 2.0 - metric) + log_ndtr((metric - cold * deviation**2) / deviation)
+        log_coin = cold * (cold * deviation**2 / 2.0 - metric) + log_ndtr(
+            (metric - cold * deviation**2) / deviation
         )
         return float(min(1.0, ndtr(-metric / deviation) + np.exp(min(0.0, log_coin))))
 
@@ -182,10 +195,25 @@ class BatchGate:
         return float(ndtr(self._ends[1]))
 
     @property
+    def low_rejection(self) -> float:
+        """1 - high, with its own digits."""
+        return float(ndtr(-self._ends[1]))
+
+    @property
+    def high_rejection(self) -> float:
+        """1 - low, with its own digits."""
+        return float(ndtr(-self._ends[0]))
+
+    @property
     def low_ratio(self) -> float:
         """r_lo, the smallest a(B + x) / a(B): Phi is log-concave, so the steepest step is at its lower end."""
         low = self._ends[0]
         return float(np.exp(log_ndtr(low) - log_ndtr(low + 1.0 / self.noise_multiplier)))
+
+    @property
+    def moderate(self) -> bool:
+        """Whether floats can follow the range of the acceptance probability."""
+        return self.low * LARGEST_RATIO >= self.high and self.low_ratio * LARGEST_RATIO >= 1.0
 
     @property
     def high_ratio(self) -> float:

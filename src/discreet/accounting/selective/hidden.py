@@ -11,6 +11,7 @@ import numpy as np
 from discreet.accounting.selective.corners import Corners
 from discreet.accounting.selective.curves import convex_curve
 from discreet.accounting.selective.likelihood import LARGEST_MU, ROUNDING, Floats, LikelihoodRatio
+from discreet.accounting.selective.plain import sampled_rdp
 from discreet.accounting.selective.powers import PowerTable, expected_maximum, power_table
 from discreet.accounting.selective.tangents import best_tangents, scaled_factors
 
@@ -29,9 +30,8 @@ def hidden_rdp(law: LikelihoodRatio, corners: Corners, orders: Floats) -> tuple[
     certify D <= log M / (alpha-1). The best rho makes the bound exact (F as a function of rho is concave, M rho^P is
     convex, so a line separates them). The search for rho is a heuristic; the inequality alone is the certificate.
     """
-    if law.mu > LARGEST_MU or not np.all(corners.without > 0.0):
-        infinite = np.full_like(orders, np.inf)
-        return infinite, infinite
+    if law.sample_rate > 0.0 and law.mu > LARGEST_MU:
+        return _crude_rdp(law, corners, orders)
     powers = np.concatenate([orders, 1.0 - orders])
     table = power_table(law, powers)
     log_moment = _certified_log_moment(table, corners, *best_tangents(law, corners, powers))
@@ -69,9 +69,21 @@ def _certified_log_moment(table: PowerTable, corners: Corners, rho: Floats, log_
 
 def _crude_log_moment(table: PowerTable, corners: Corners) -> Floats:
     """F, Z and Z' bounded one by one: loose, but finite at every setting and order."""
-    power, up = table.powers, table.powers > 0.0
-    log_a, log_b = np.log(corners.without), np.log(corners.with_record)
+    return table.log_scale + _crude_factor(corners, table.powers)
+
+
+def _crude_factor(corners: Corners, power: Floats) -> Floats:
+    up, log_a, log_b = power > 0.0, np.log(corners.without), np.log(corners.with_record)
     log_without = np.where(up, log_a.max(), log_a.min())
     log_with_record = np.where(up, log_b.min(), log_b.max())
-    log_largest = scaled_factors(corners, power)[1]
-    return table.log_scale + log_largest + (power - 1.0) * log_without - power * log_with_record
+    largest = scaled_factors(corners, power)[1]
+    return np.asarray(largest + (power - 1.0) * log_without - power * log_with_record)
+
+
+def _crude_rdp(law: LikelihoodRatio, corners: Corners, orders: Floats) -> tuple[Floats, Floats]:
+    """Where there is next to no noise."""
+    plain = sampled_rdp(law, orders)
+    added, removed = (
+        plain + _crude_factor(corners, power) / (orders - 1.0) for power in (orders, 1.0 - orders)
+    )
+    return added, removed

@@ -199,12 +199,30 @@ def _shares(law: LikelihoodRatio, y: Floats) -> tuple[Floats, Floats]:
     if mu * width.max() < 1.0:
         points, gauss = np.polynomial.legendre.leggauss(GAUSS_POINTS)
         offset = (points + 1.0) * width[:, None] / 2.0
-        density = gauss * np.exp(-((low[:, None] + offset) ** 2) / 2.0) * (width[:, None] / np.sqrt(8.0 * np.pi))
+        density = (
+            gauss * np.exp(-((low[:, None] + offset) ** 2) / 2.0) * (width[:, None] / np.sqrt(8.0 * np.pi))
+        )
         right = (density * np.expm1(mu * offset)).sum(axis=1) / np.expm1(mu * width)
     else:
         tilted = ndtr_between(low - mu, y[1:] - mu) * np.exp(mu**2 / 2.0 - mu * low)
         right = (tilted - mass) / np.expm1(mu * width)
     return mass - right, right
+
+
+def mean_preserving_spread(
+    law: LikelihoodRatio, step: float, tail: float
+) -> tuple[Floats, Floats, float, float]:
+    """Nodes and weights of a spread of v on [-tail, mu + tail], and mass and mean of v outside of that."""
+    end = law.mu + tail
+    y = np.linspace(-tail, end, int(np.ceil((end + tail) / step)) + 1)
+    left, right = _shares(law, y)
+    weights = np.zeros(len(y))
+    weights[:-1] += left
+    weights[1:] += right
+    q, (low, high) = law.sample_rate, (y[0], y[-1])
+    tail_mass = float(ndtr(low) + ndtr(-high))
+    tail_mean = float((1.0 - q) * tail_mass + q * (ndtr(low - law.mu) + ndtr(law.mu - high)))
+    return np.exp(law.log_at(y)), weights, tail_mass, tail_mean
 
 
 def ndtr_between(low: Floats, high: Floats) -> Floats:

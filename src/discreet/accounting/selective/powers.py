@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.selective.likelihood import (
+    LARGEST_MU,
     ROUNDING,
     Floats,
     LikelihoodRatio,
@@ -65,7 +66,7 @@ def power_table(law: LikelihoodRatio, powers: Floats) -> PowerTable:
     return _power_table(law, powers.tobytes())
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _power_table(law: LikelihoodRatio, packed: bytes) -> PowerTable:
     powers = np.frombuffer(packed, dtype=np.float64)
     grid = ratio_grid(law)
@@ -89,6 +90,15 @@ def _power_table(law: LikelihoodRatio, packed: bytes) -> PowerTable:
     )
 
 
+def log_moments(law: LikelihoodRatio, powers: Floats) -> Floats:
+    """An upper bound on log E[v^p] for each power; infinite where there is so little noise that floats do not do."""
+    if law.sample_rate == 0.0:
+        return np.zeros_like(powers)
+    if law.sample_rate == 1.0:
+        return powers * (powers - 1.0) * law.mu**2 / 2.0
+    return power_table(law, powers).log_scale if law.mu <= LARGEST_MU else np.full_like(powers, np.inf)
+
+
 def _spread_gaps(grid: RatioGrid, powers: Floats, scale: Floats) -> Floats:
     """Chord minus integral of v^p on each cell, rounded down; 0 where the quadrature is not sure."""
     width = (grid.y[1] - grid.y[0]) * grid.law.mu
@@ -104,20 +114,28 @@ def _spread_gaps(grid: RatioGrid, powers: Floats, scale: Floats) -> Floats:
     return gaps
 
 
-def expected_maximum(table: PowerTable, rows: Indices, factor: Floats, constant: Floats, slope: Floats) -> Maximum:
+def expected_maximum(
+    table: PowerTable, rows: Indices, factor: Floats, constant: Floats, slope: Floats
+) -> Maximum:
     """An upper bound on E[max over c of (factor_c v^p / exp(log_scale) + constant_c + slope_c v)].
 
     `factor` (not negative), `constant` and `slope` have the shape (len(rows), choices). Worked off in blocks that
     stay in the processor's cache.
     """
     parts = [
-        _expected_maximum(table, rows[i : i + _BLOCK], *(x[i : i + _BLOCK] for x in (factor, constant, slope)))
+        _expected_maximum(
+            table, rows[i : i + _BLOCK], *(x[i : i + _BLOCK] for x in (factor, constant, slope))
+        )
         for i in range(0, len(rows), _BLOCK)
     ]
-    return Maximum(np.concatenate([part.bound for part in parts]), np.concatenate([part.moment for part in parts]))
+    return Maximum(
+        np.concatenate([part.bound for part in parts]), np.concatenate([part.moment for part in parts])
+    )
 
 
-def _expected_maximum(table: PowerTable, rows: Indices, factor: Floats, constant: Floats, slope: Floats) -> Maximum:
+def _expected_maximum(
+    table: PowerTable, rows: Indices, factor: Floats, constant: Floats, slope: Floats
+) -> Maximum:
     grid = table.grid
     powers = table.at_nodes[rows]
     weights, means = grid.weights, grid.weights * grid.nodes
@@ -162,7 +180,8 @@ def _settled_cells(
     deficit = (second - best) / grid.weights
     closest = np.maximum(deficit[:, :-1], deficit[:, 1:])
     lead = (here - smallest[:, None]) * gaps
-    return (here == held[:, 1:]) & (closest + lead * (_PEAK_TO_MEAN / (grid.left + grid.right)) <= 0.0)
+    reach = closest + lead * (_PEAK_TO_MEAN / (grid.left + grid.right))
+    return np.asarray((here == held[:, 1:]) & (reach <= 0.0))
 
 
 def _subdivided(
@@ -182,11 +201,14 @@ def _subdivided(
     at = np.exp(fine_log)
     top = np.full(power.shape, -np.inf)
     for c in range(factor.shape[1]):
-        top = np.maximum(top, factor[row, c, None] * power + constant[row, c, None] + slope[row, c, None] * at)
+        top = np.maximum(
+            top, factor[row, c, None] * power + constant[row, c, None] + slope[row, c, None] * at
+        )
     fine = (grid.fine_left[cell] * top[:, :-1] + grid.fine_right[cell] * top[:, 1:]).sum(axis=1)
     coarse = (
         grid.left[cell] * best[row, cell] / grid.weights[cell]
         + grid.right[cell] * best[row, cell + 1] / grid.weights[cell + 1]
     )
     change = fine - coarse
-    return np.bincount(row, np.where(np.isfinite(change), np.minimum(change, 0.0), 0.0), minlength=len(rows))
+    gained = np.where(np.isfinite(change), np.minimum(change, 0.0), 0.0)
+    return np.asarray(np.bincount(row, gained, minlength=len(rows)), dtype=np.float64)

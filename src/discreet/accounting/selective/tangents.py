@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from discreet.accounting.selective.corners import Corners
 from discreet.accounting.selective.likelihood import Floats, LikelihoodRatio
-from discreet.accounting.selective.powers import Indices, PowerTable, power_table
+from discreet.accounting.selective.powers import Indices, PowerTable, log_moments, power_table
 
 _EVERY = 8
 _ROUNDS = 40
@@ -55,7 +55,7 @@ def between_landmarks(powers: Floats, some: Indices, found: Floats) -> Floats:
 
 
 def _search(table: PowerTable, corners: Corners) -> tuple[Floats, Floats]:
-    """log rho and log M for every power of the table.
+    """Log rho and log M for every power of the table.
 
     At (rho, M) the maximising acceptance function has its own ratio Z'/Z; where that exceeds rho a larger rho is
     better, and the other way round: a bracketed secant search, with a Newton search for the level M rho^P inside.
@@ -73,7 +73,9 @@ def _search(table: PowerTable, corners: Corners) -> tuple[Floats, Floats]:
         tilt = power / np.exp(log_rho)
         constant, slope = (power - 1.0)[:, None] * corners.without, -tilt[:, None] * corners.with_record
         for _ in range(_LEVEL_ROUNDS):
-            moment, without, with_record = search.attained(np.exp(-np.clip(log_level, -600.0, 600.0)), constant, slope)
+            moment, without, with_record = search.attained(
+                np.exp(-np.clip(log_level, -600.0, 600.0)), constant, slope
+            )
             tangent = tilt * with_record - (power - 1.0) * without
             with np.errstate(divide="ignore", invalid="ignore"):
                 # A maximiser on which the tangent is negative: no level will do at this ratio.
@@ -95,8 +97,14 @@ def _search(table: PowerTable, corners: Corners) -> tuple[Floats, Floats]:
 
 
 def scaled_factors(corners: Corners, power: Floats) -> tuple[Floats, Floats]:
-    """b^P a^(1-P) = a (b/a)^P at the corners, divided by the largest of them, and that one's logarithm."""
+    """b^P a^(1-P) = a (b/a)^P at the corners, divided by the largest of them, and that one's logarithm.
+
+    Where the noisy score of an accepted candidate is released too, the factor grows by E[u^P], u the ratio of the
+    score's laws (`Corners.score`).
+    """
     log_factor = np.log(corners.without) + power[:, None] * corners.log_ratio
+    if corners.score:
+        log_factor = log_factor + np.stack([log_moments(law, power) for law in corners.score], axis=1)
     log_largest = log_factor.max(axis=1)
     return np.exp(log_factor - log_largest[:, None]), log_largest
 
@@ -151,7 +159,9 @@ class Maximiser:
         mean = (1.0 - q) * mass + q * ndtr(mu - y)
         position = (y - self._y[0]) / (self._y[1] - self._y[0])
         cell = np.minimum(position.astype(np.intp), len(self._y) - 2)
-        rest = (position - cell) * self._rest_above[row, cell + 1] + (1.0 - position + cell) * self._rest_above[row, cell]
+        rest = (position - cell) * self._rest_above[row, cell + 1] + (
+            1.0 - position + cell
+        ) * self._rest_above[row, cell]
         moment = self._unit[row] * (mass + self._power[row] * (mean - mass)) + rest
 
         first = choice[:, 0]
