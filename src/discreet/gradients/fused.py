@@ -133,7 +133,6 @@ class FusedSums:
 def _gradients(loss: Tensor, outputs: list[Tensor]) -> tuple[Tensor | None, ...]:
     if not loss.requires_grad:
         return (None,) * len(outputs)
-    found: tuple[Tensor | None, ...] = torch.autograd.grad(
-        loss, outputs, retain_graph=True, allow_unused=True
-    )
-    return found
+    found = torch.autograd.grad(loss, outputs, retain_graph=True, allow_unused=True)
+    # Some layers use the memory of their gradients again.
+    return tuple(None if gradient is None else gradient.clone() for gradient in found)

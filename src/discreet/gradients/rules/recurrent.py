@@ -10,7 +10,7 @@ from torch import Tensor
 
 from discreet.gradients.axes import RecordAxis
 from discreet.gradients.contributions import Contribution, Rows
-from discreet.gradients.recurrences import Cell, ElmanCell, GateGradients, GRUCell, LSTMCell, Recurrence
+from discreet.gradients.recurrences import Cell, ElmanCell, GRUCell, LSTMCell, Recurrence, Workspace
 from discreet.gradients.rules.linear import sequence
 from discreet.gradients.sequences import outer_products
 from discreet.gradients.slots import Slot, UnsupportedError
@@ -72,24 +72,24 @@ def _layer(
     """
     plain = [[tape.plain(parameter) for parameter in direction] for direction in layer]
     slots = [[tape.slot(parameter) for parameter in direction] for direction in layer]
-    directions, size = len(layer), state.shape[-1]
-    biases = [
-        torch.cat([direction[at] for direction in plain]) if len(plain[0]) == 4 else None for at in (2, 3)
-    ]
-    gates = F.linear(input, torch.cat([direction[0] for direction in plain]), biases[0])
-    left, inputs, use = GateGradients(), tape.remember(input), tape.uses
+    directions = len(layer)
+    matrix = torch.cat([direction[0] for direction in plain])
+    bias, recurrent_bias = _biases(cell, plain)
+    gates = F.linear(input, matrix, bias)
+    inputs, use = tape.remember(input), tape.uses
+    work = Workspace(tape.buffers, use)
 
     def receive(gradient: Tensor, axis: RecordAxis) -> list[tuple[Slot, Contribution]]:
         if axis.dim != records:
             raise UnsupportedError("a recurrent layer runs along the records")
-        assert left.hidden is not None
-        assert left.states is not None
+        assert work.hidden is not None
+        assert work.before is not None
         right, towards = sequence(inputs(), axis), sequence(gradient, axis).chunk(directions, dim=-1)
         found: list[tuple[Slot, Contribution]] = []
         forms: tuple[Callable[[], Contribution], ...]
         ahead = RecordAxis(1, axis.blocks, axis.major)
         for d in range(directions):
-            hidden, before = (sequence(tensor[:, d], ahead) for tensor in (left.hidden, left.states))
+            hidden, before = (sequence(tensor[:, d], ahead) for tensor in (work.hidden, work.before))
             forms = (
                 partial(outer_products, towards[d], right, tape.buffers, tape.choices, f"{use} {d} input"),
                 partial(outer_products, hidden, before, tape.buffers, tape.choices, f"{use} {d}"),
@@ -100,31 +100,28 @@ def _layer(
         return found
 
     gates = tape.watch("recurrent", gates, [slot for direction in slots for slot in direction], receive)
-    gates = _time_first(gates, records, directions)
+    gates = gates.transpose(0, 1) if records == 0 else gates
     weight = torch.stack([direction[1] for direction in plain])
-    bias = gates.new_zeros(directions, 1, gates.shape[-1])
-    if biases[1] is not None:
-        bias = biases[1].view(directions, 1, -1)
-    output, state, memory = Recurrence.apply(gates, state, memory, weight, bias, cell, left)  # type: ignore[no-untyped-call]
-    return _records_back(output, records, directions * size), state, memory
+    applied = Recurrence.apply(gates, state, memory, weight, recurrent_bias, cell, work)  # type: ignore[no-untyped-call]
+    output, state, memory = applied
+    return output.transpose(0, 1) if records == 0 else output, state, memory
+
+
+def _biases(cell: Cell, plain: Sequence[Sequence[Tensor]]) -> tuple[Tensor | None, Tensor | None]:
+    """The inputs' biases [D G H], with the recurrent ones if these act alike, else these as [D, 1, G H]."""
+    if len(plain[0]) == 2:
+        absent = torch.zeros(
+            len(plain), 1, len(plain[0][0]), dtype=plain[0][0].dtype, device=plain[0][0].device
+        )
+        return None, absent if cell.two_biases else None
+    own, recurrent = (torch.stack([direction[at] for direction in plain]) for at in (2, 3))
+    if cell.two_biases:
+        return own.flatten(), recurrent.unsqueeze(1)
+    return (own + recurrent).flatten(), None
 
 
 def _summed(gradients: Tensor) -> Contribution:
     return Rows(gradients.sum(1))
-
-
-def _time_first(tensor: Tensor, records: int, directions: int) -> Tensor:
-    """[B, T, D G] or [T, B, D G] as [T, D, B, G], the second direction reversed in time."""
-    tensor = tensor.transpose(0, 1) if records == 0 else tensor
-    return torch.stack(
-        [part.flip(0) if d else part for d, part in enumerate(tensor.chunk(directions, dim=-1))], 1
-    )
-
-
-def _records_back(states: Tensor, records: int, features: int) -> Tensor:
-    parts = [states[:, d].flip(0) if d else states[:, d] for d in range(states.shape[1])]
-    output = torch.cat(parts, dim=-1)
-    return output.transpose(0, 1) if records == 0 else output
 
 
 RULES: dict[Any, Rule] = {
