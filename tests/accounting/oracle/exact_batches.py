@@ -29,7 +29,10 @@ class OrthogonalBatches:
     def _second(self) -> tuple[Grid, Array, Array]:
         spread = float(np.ptp(self.centres))
         grid = Grid(
-            float(self.centres.min()) - 10, float(self.centres.max()) + 10, np.empty(0), 0.5 if spread < 50 else 1.0
+            float(self.centres.min()) - 10,
+            float(self.centres.max()) + 10,
+            np.empty(0),
+            1.0 if spread < 50 else 2.0,
         )
         density = -0.5 * (grid.nodes[None] - self.centres[:, None, None]) ** 2 - _HALF_LOG_2PI
         base = self.log_probability[:, None, None] + density
@@ -44,11 +47,12 @@ class OrthogonalBatches:
         second, log_a, log_a_extra = self._second()
         mu = 1 / self.sigma
         reach = 10 + order * mu
-        first = Grid(-reach, reach, np.empty(0), min(0.5, 2 / (mu * np.sqrt(order))))
+        first = Grid(-reach, reach, np.empty(0), min(1.0, 2 / (mu * np.sqrt(order))), points=12)
         y, log_w = first.nodes.ravel(), (first.log_weights - 0.5 * first.nodes**2 - _HALF_LOG_2PI).ravel()
         log_l = mu * y - mu**2 / 2
         mixed = np.logaddexp(
-            np.log1p(-self.rate) + log_a.reshape(-1, 1), np.log(self.rate) + log_a_extra.reshape(-1, 1) + log_l
+            np.log1p(-self.rate) + log_a.reshape(-1, 1),
+            np.log(self.rate) + log_a_extra.reshape(-1, 1) + log_l,
         )
         log_z, log_z_extra = second.log_integral(log_a), second.log_integral(log_a_extra)
         log_z_prime = float(np.logaddexp(np.log1p(-self.rate) + log_z, np.log(self.rate) + log_z_extra))
@@ -76,8 +80,15 @@ class OrthogonalBatches:
 
 
 def exact_scored_batch_rdp(
-    *, rate: float, sigma: float, sigma_v: float, beta: float, log_probability: Array, without: Array,
-    with_extra: Array, order: float,
+    *,
+    rate: float,
+    sigma: float,
+    sigma_v: float,
+    beta: float,
+    log_probability: Array,
+    without: Array,
+    with_extra: Array,
+    order: float,
 ) -> tuple[float, float]:
     """Hidden Renyi divergences when the accepted trial also releases its score, the gate's own.
 

@@ -36,7 +36,9 @@ class ScoredGate:
         _, log_probability = subset_log_probabilities(records, self.rate)
         if not with_extra:
             return np.exp(log_probability), self.without
-        both = np.concatenate([(1 - self.rate) * np.exp(log_probability), self.rate * np.exp(log_probability)])
+        both = np.concatenate(
+            [(1 - self.rate) * np.exp(log_probability), self.rate * np.exp(log_probability)]
+        )
         return both, np.concatenate([self.without, self.with_extra])
 
     def score_density(self, s: Array, *, with_extra: bool) -> Array:
@@ -101,11 +103,15 @@ def exact_scored_rdp(train: Train, gate: ScoredGate, order: float) -> tuple[floa
         power = order if add else 1 - order
         train_part = pieces.total(power * pieces.log_q + (1 - power) * pieces.log_p)
         test_part = logsumexp(power * k_prime + (1 - power) * k + log_w, axis=1)
-        found.append((float(logsumexp(train_part + test_part)) + (power - 1) * z - power * z_prime) / (order - 1))
+        found.append(
+            (float(logsumexp(train_part + test_part)) + (power - 1) * z - power * z_prime) / (order - 1)
+        )
     return found[0], found[1]
 
 
-def _chosen_weight(pieces: _Pieces, gate: ScoredGate, theta: float, *, with_extra: bool) -> tuple[Array, Array]:
+def _chosen_weight(
+    pieces: _Pieces, gate: ScoredGate, theta: float, *, with_extra: bool
+) -> tuple[Array, Array]:
     """log-weight of a chosen candidate on every piece, and log-mass of w on every piece."""
     mass = pieces.total(pieces.log_q if with_extra else pieces.log_p)
     low = min(gate.beta, -1.0) - gate.deviation * 12

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-_POINTS = 16
 _GRADING = 2.0 ** -np.arange(0, 13)
 
 
@@ -37,14 +36,14 @@ def logsumexp(values: Array, axis: int | None = None) -> Array:
 class Grid:
     """Nodes and log-weights of a composite rule; every break is a panel edge with graded panels around it."""
 
-    def __init__(self, low: float, high: float, breaks: Array, step: float) -> None:
+    def __init__(self, low: float, high: float, breaks: Array, step: float, points: int = 16) -> None:
         inner = np.asarray(breaks, dtype=float)
         inner = inner[(inner > low) & (inner < high)]
         uniform = np.linspace(low, high, max(2, int(np.ceil((high - low) / step)) + 1))
         graded = (inner[:, None] + step * np.concatenate([_GRADING, -_GRADING])[None, :]).ravel()
         edges = np.unique(np.concatenate([uniform, inner, graded[(graded > low) & (graded < high)]]))
         edges = edges[np.concatenate([[True], np.diff(edges) > 1e-14])]
-        nodes, weights = _rule(_POINTS)
+        nodes, weights = _rule(points)
         half = np.diff(edges) / 2
         self.edges = edges
         self.nodes: Array = ((edges[1:] + edges[:-1]) / 2)[:, None] + half[:, None] * nodes[None, :]

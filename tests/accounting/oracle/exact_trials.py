@@ -30,8 +30,9 @@ def subset_log_probabilities(records: int, rate: float) -> tuple[list[tuple[int,
     with np.errstate(divide="ignore"):
         log_in = np.log(rate) if rate > 0 else -np.inf
         log_out = np.log1p(-rate) if rate < 1 else -np.inf
-    inside = np.where(sizes > 0, sizes * log_in, 0.0)
-    outside = np.where(records - sizes > 0, (records - sizes) * log_out, 0.0)
+    with np.errstate(invalid="ignore"):
+        inside = np.where(sizes > 0, sizes * log_in, 0.0)
+        outside = np.where(records - sizes > 0, (records - sizes) * log_out, 0.0)
     return subsets, inside + outside
 
 
@@ -48,7 +49,9 @@ class Train:
         """log(P(batch) density(w | batch)) for every batch of D or D': shape (batches, *w.shape)."""
         gradients = (*self.gradients, self.extra) if with_extra else self.gradients
         subsets, log_probability = subset_log_probabilities(len(gradients), self.rate)
-        centres = np.array([sum(g * b for g, b in zip(gradients, s, strict=True)) for s in subsets]) / self.sigma
+        centres = (
+            np.array([sum(g * b for g, b in zip(gradients, s, strict=True)) for s in subsets]) / self.sigma
+        )
         shape = (-1,) + (1,) * w.ndim
         density = -0.5 * (w[None] - centres.reshape(shape)) ** 2 - _HALF_LOG_2PI
         return subsets, density + log_probability.reshape(shape)
