@@ -236,7 +236,7 @@ def _error(stepper: Stepper, inputs: Tensor, targets: Tensor, expected: Tensor) 
 
 
 def _peak_megabytes(way: str, setting: Setting) -> float | None:
-    """The peak of a fresh process that only takes such steps, above what it had before; Linux only."""
+    """The peak of a fresh process while it takes such steps, above what it had before; Linux only."""
     if not Path("/proc/self/clear_refs").exists():
         return None
     context = multiprocessing.get_context("spawn")
@@ -255,6 +255,7 @@ def _steps_alone(way: str, setting: Setting, threads: int) -> float:
         make(way, model).step(*small)
         stepper = make(way, model)
         before = _kilobytes("VmRSS")
+        stepper.step(inputs, targets)
         Path("/proc/self/clear_refs").write_text("5")
         for _ in range(3):
             stepper.step(inputs, targets)

@@ -13,6 +13,10 @@ class Buffers:
     def __init__(self) -> None:
         self._held: dict[Hashable, Tensor] = {}
 
+    def clear(self) -> None:
+        """Give all memory back."""
+        self._held.clear()
+
     def get(self, name: Hashable, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """An uninitialised contiguous tensor of this shape, of the type and on the device of `like`."""
         size = prod(shape)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 import torch
@@ -26,6 +27,8 @@ Method = Literal["auto", "fused", "functional", "loop"]
 _METHODS = ("auto", "fused", "functional", "loop")
 
 _MOST_RECORDS_TO_TIME = 256
+# Larger microbatches are no faster, and take more memory.
+_MOST_RECORDS_AT_ONCE = 1024
 
 
 class ClippedSums(Protocol):
@@ -192,7 +195,7 @@ class GradientEngine:
                 if self._methods[key] != "fused":
                     # A record's own gradient, and once more while it is reduced.
                     each += 2 * self._layout.size * self._layout.dtype.itemsize
-                self._microbatches[key] = max(1, self._memory_limit // each)
+                self._microbatches[key] = max(1, min(self._memory_limit // each, _MOST_RECORDS_AT_ONCE))
         self._prepared.add(key)
 
     def _choose_method(self, key: str, inputs: Batch, targets: Batch, most: int) -> str:
@@ -240,5 +243,8 @@ class GradientEngine:
         return ClipReport(norms=Private(norms), losses=Private(losses), not_finite=Private(not_finite))
 
 
-def _parts(size: int, step: int) -> Iterator[slice]:
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
+def _parts(size: int, most: int) -> Iterator[slice]:
+    """Slices of nearly equal length, none longer than `most`."""
+    count = -(-size // most)
+    bounds = [size * number // count for number in range(count + 1)]
+    return (slice(*pair) for pair in pairwise(bounds))

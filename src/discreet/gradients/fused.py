@@ -68,6 +68,8 @@ class FusedSums:
                 self.choices.timing = False
             seconds[name] = min(self._seconds(*made_up) for _ in range(_ROUNDS))
         self.choices.chosen[f"format {key}"] = min(seconds, key=lambda name: seconds[name])
+        # Ways that were tried and not taken have left memory behind.
+        self._buffers.clear()
 
     def _seconds(self, inputs: Batch, targets: Batch) -> float:
         weighing = Weighing.of(FlatClipping(clip_norm=1.0), self._layout)

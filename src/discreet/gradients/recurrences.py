@@ -43,9 +43,9 @@ def steps_of(tensor: Tensor, directions: int) -> list[tuple[Tensor, ...]]:
     return list(zip(*(part[::-1] if d else part for d, part in enumerate(parts)), strict=True))
 
 
-def _take(pieces: tuple[Tensor, ...], into: Tensor) -> Tensor:
-    for piece, place in zip(pieces, into.unbind(0), strict=True):
-        place.copy_(piece)
+def _take(pieces: tuple[Tensor, ...], bias: Tensor, into: Tensor) -> Tensor:
+    for piece, shift, place in zip(pieces, bias.unbind(0), into.unbind(0), strict=True):
+        torch.add(piece, shift, out=place)
     return into
 
 
@@ -64,7 +64,8 @@ class Forward:
         states: h, [T + 1, D, B, H], of which the first is given.
         memory: c, the same for cells that have one.
         weight: The recurrent matrices, transposed, [D, H, G H].
-        bias: Their biases, [D, 1, G H], for cells that have two.
+        bias: The inputs' biases, [D, 1, G H], with the recurrent ones where these act alike.
+        recurrent_bias: The recurrent biases, [D, 1, G H], where they do not.
         work: Memory.
     """
 
@@ -73,7 +74,8 @@ class Forward:
     states: Tensor
     memory: Tensor
     weight: Tensor
-    bias: Tensor | None
+    bias: Tensor
+    recurrent_bias: Tensor | None
     work: Workspace
 
     def units(self, name: str) -> Tensor:
@@ -145,7 +147,7 @@ class LSTMCell(Cell):
         size, memory, states = forward.states.shape[-1], forward.memory, forward.states
         squashed = forward.units("squashed")
         for t, pieces in enumerate(forward.inputs):
-            gate = _take(pieces, forward.gates[t]).baddbmm_(states[t], forward.weight)
+            gate = _take(pieces, forward.bias, forward.gates[t]).baddbmm_(states[t], forward.weight)
             gate[..., : 2 * size].sigmoid_()
             gate[..., 2 * size : 3 * size].tanh_()
             gate[..., 3 * size :].sigmoid_()
@@ -188,10 +190,10 @@ class GRUCell(Cell):
         """See `Cell`."""
         size, states = forward.states.shape[-1], forward.states
         hidden = forward.slopes("hidden").view_as(forward.gates)
-        assert forward.bias is not None
+        assert forward.recurrent_bias is not None
         for t, pieces in enumerate(forward.inputs):
-            gate = _take(pieces, forward.gates[t])
-            torch.baddbmm(forward.bias, states[t], forward.weight, out=hidden[t])
+            gate = _take(pieces, forward.bias, forward.gates[t])
+            torch.baddbmm(forward.recurrent_bias, states[t], forward.weight, out=hidden[t])
             reset, update = gate[..., : 2 * size].add_(hidden[t, ..., : 2 * size]).sigmoid_().chunk(2, dim=-1)
             new = gate[..., 2 * size :].addcmul_(reset, hidden[t, ..., 2 * size :]).tanh_()
             torch.lerp(new, states[t], update, out=states[t + 1])
@@ -226,7 +228,7 @@ class ElmanCell(Cell):
     def run(self, forward: Forward) -> None:
         """See `Cell`."""
         for t, pieces in enumerate(forward.inputs):
-            state = _take(pieces, forward.states[t + 1])
+            state = _take(pieces, forward.bias, forward.states[t + 1])
             state.baddbmm_(forward.states[t], forward.weight)
             state.relu_() if self._relu else state.tanh_()
 
@@ -253,7 +255,8 @@ class Recurrence(torch.autograd.Function):
         state: Tensor,
         memory: Tensor,
         weight: Tensor,
-        bias: Tensor | None,
+        bias: Tensor,
+        recurrent_bias: Tensor | None,
         cell: Cell,
         work: Workspace,
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -265,7 +268,8 @@ class Recurrence(torch.autograd.Function):
             state: [D, B, H], the first state.
             memory: [D, B, H], the first memory.
             weight: [D, G H, H].
-            bias: [D, 1, G H], for cells that have two.
+            bias: [D, 1, G H], with the recurrent ones where these act alike.
+            recurrent_bias: [D, 1, G H], where they do not.
             cell: The kind of layer.
             work: Memory; the backward pass leaves word in it.
         """
@@ -280,6 +284,7 @@ class Recurrence(torch.autograd.Function):
             memory=memories,
             weight=weight.transpose(1, 2).contiguous(),
             bias=bias,
+            recurrent_bias=recurrent_bias,
             work=work,
         )
         cell.run(forward)
@@ -304,4 +309,4 @@ class Recurrence(torch.autograd.Function):
             weight=ctx.weight,
         )
         forward.work.hidden, forward.work.before = ctx.cell.back(forward, backward), forward.states[:-1]
-        return inputs, backward.state, backward.memory, None, None, None, None
+        return inputs, backward.state, backward.memory, None, None, None, None, None

@@ -74,8 +74,8 @@ def _layer(
     slots = [[tape.slot(parameter) for parameter in direction] for direction in layer]
     directions = len(layer)
     matrix = torch.cat([direction[0] for direction in plain])
-    bias, recurrent_bias = _biases(cell, plain)
-    gates = F.linear(input, matrix, bias)
+    # Biases are added where the gates are copied anyway: here it would cost a pass over all of them.
+    gates = F.linear(input, matrix)
     inputs, use = tape.remember(input), tape.uses
     work = Workspace(tape.buffers, use)
 
@@ -102,22 +102,18 @@ def _layer(
     gates = tape.watch("recurrent", gates, [slot for direction in slots for slot in direction], receive)
     gates = gates.transpose(0, 1) if records == 0 else gates
     weight = torch.stack([direction[1] for direction in plain])
-    applied = Recurrence.apply(gates, state, memory, weight, recurrent_bias, cell, work)  # type: ignore[no-untyped-call]
+    applied = Recurrence.apply(gates, state, memory, weight, *_biases(cell, plain), cell, work)  # type: ignore[no-untyped-call]
     output, state, memory = applied
     return output.transpose(0, 1) if records == 0 else output, state, memory
 
 
-def _biases(cell: Cell, plain: Sequence[Sequence[Tensor]]) -> tuple[Tensor | None, Tensor | None]:
-    """The inputs' biases [D G H], with the recurrent ones if these act alike, else these as [D, 1, G H]."""
+def _biases(cell: Cell, plain: Sequence[Sequence[Tensor]]) -> tuple[Tensor, Tensor | None]:
+    """The inputs' biases [D, 1, G H], with the recurrent ones if these act alike, else these beside them."""
     if len(plain[0]) == 2:
-        absent = torch.zeros(
-            len(plain), 1, len(plain[0][0]), dtype=plain[0][0].dtype, device=plain[0][0].device
-        )
-        return None, absent if cell.two_biases else None
-    own, recurrent = (torch.stack([direction[at] for direction in plain]) for at in (2, 3))
-    if cell.two_biases:
-        return own.flatten(), recurrent.unsqueeze(1)
-    return (own + recurrent).flatten(), None
+        absent = plain[0][0].new_zeros(len(plain), 1, len(plain[0][0]))
+        return absent, absent if cell.two_biases else None
+    own, recurrent = (torch.stack([direction[at] for direction in plain]).unsqueeze(1) for at in (2, 3))
+    return (own, recurrent) if cell.two_biases else (own + recurrent, None)
 
 
 def _summed(gradients: Tensor) -> Contribution:
