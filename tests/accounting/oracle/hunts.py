@@ -122,14 +122,17 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def random_gated(rng: np.random.Generator) -> GatedTrial:
-    """Rates down to 1e-4 and up to 1, noise 0.3 to 20, thresholds from strict to lax."""
-    return GatedTrial(
-        sample_rate=1.0 if rng.random() < 0.05 else _log_uniform(rng, 1e-4, 1.0),
-        noise_multiplier=_log_uniform(rng, 0.3, 20.0),
-        gate_rate=float(rng.integers(0, 2)) if rng.random() < 0.1 else _log_uniform(rng, 1e-4, 1.0),
-        gate_multiplier=_log_uniform(rng, 0.3, 5.0),
-        gate_threshold=float(rng.uniform(-3, 2.5)),
-    )
+    """Rates down to 1e-4 and up to 1, noise 0.3 to 20, thresholds from strict to lax, acceptances within 1e8."""
+    while True:
+        event = GatedTrial(
+            sample_rate=1.0 if rng.random() < 0.05 else _log_uniform(rng, 1e-4, 1.0),
+            noise_multiplier=_log_uniform(rng, 0.3, 20.0),
+            gate_rate=float(rng.integers(0, 2)) if rng.random() < 0.1 else _log_uniform(rng, 1e-4, 1.0),
+            gate_multiplier=_log_uniform(rng, 0.3, 5.0),
+            gate_threshold=float(rng.uniform(-3, 2.5)),
+        )
+        if event.gate.kappa < 1e8:
+            return event
 
 
 def random_orders(rng: np.random.Generator) -> Values:
