@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 
-from discreet.accounting.certificate import Certificate
+from discreet.accounting.certificate import CERTIFICATE_NAME, Certificate
 from discreet.accounting.certification import verify_certificate
+from discreet.accounting.rounding import rounded_up
+from discreet.errors import CorruptFile, UserError
+
+_WIDTH = 80
+_LONGEST_DIFFERENCE = 300
 
 
 def certificate(arguments: argparse.Namespace) -> int:
     """Recompute a certificate and compare; exit code 1 where it does not say what the log says."""
-    differences = verify_certificate(arguments.folder)
-    text = (arguments.folder / "certificate.json").read_text(encoding="utf-8")
+    path = arguments.folder / CERTIFICATE_NAME
+    try:
+        differences = verify_certificate(arguments.folder)
+        text = path.read_text(encoding="utf-8")
+        found = Certificate.from_json(text)
+    except CorruptFile as error:
+        raise CorruptFile(f"{arguments.folder}: {error}") from None
+    except UserError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        # A certificate is foreign text: whatever stands in it, a person gets an answer.
+        raise CorruptFile(f"{path} is not a certificate that can be read: {error}") from None
     if arguments.json:
         sys.stdout.write(text)
     else:
-        print(_summary(Certificate.from_json(text)))
+        print(_summary(found))
     for difference in differences:
-        print(f"DIFFERENT  {difference}", file=sys.stderr)
+        print(f"DIFFERENT  {textwrap.shorten(difference, _LONGEST_DIFFERENCE)}", file=sys.stderr)
     if differences:
         print("The certificate does not follow from the event log. Do not rely on it.", file=sys.stderr)
         return 1
@@ -28,22 +44,23 @@ def certificate(arguments: argparse.Namespace) -> int:
 
 
 def _summary(certificate: Certificate) -> str:
-    from discreet.accounting.rounding import rounded_up
-
     on = certificate.trained_on
+    planned = "" if certificate.releases_planned is None else f" of {certificate.releases_planned} planned"
     lines = [f"{certificate.recipe} on {on.name}, by {certificate.library}"]
     if not certificate.guarantee:
         lines.append(f"NO GUARANTEE. {certificate.why_no_guarantee}")
-    for each in certificate.epsilons:
-        lines.append(f"  epsilon {rounded_up(each.epsilon)} at delta {each.delta:.3g}  {each.why}".rstrip())
-    lines.append(f"  neighbours: {certificate.neighbours}")
-    lines.append(
-        f"  accounting: {certificate.accounting}; releases made: {certificate.releases_executed}"
-        + (f" of {certificate.releases_planned} planned" if certificate.releases_planned is not None else "")
-    )
+    lines += [
+        f"  epsilon {rounded_up(each.epsilon)} at delta {each.delta:.3g}"
+        + (f" ({each.why})" if each.why else "")
+        for each in certificate.epsilons
+    ]
+    lines += [
+        f"  neighbours: {certificate.neighbours}",
+        f"  accounting: {certificate.accounting}; releases made: {certificate.releases_executed}{planned}",
+    ]
     if certificate.ended_early:
         lines.append(
             f"  what ran: epsilon {rounded_up(certificate.epsilon_of_what_ran)}. "
             f"{certificate.epsilon_of_what_ran_needs}"
         )
-    return "\n".join(lines)
+    return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="    ") for line in lines)

@@ -225,9 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _without_reader()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            return _complain(
-                "the disk is full; what the event log holds stays charged: make room, and --resume the run"
-            )
+            return _complain("the disk is full; make room. A run that had begun goes on with --resume")
         return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     except ValueError as error:  # what a person has to change: UserError is one of them
         return _complain(str(error))

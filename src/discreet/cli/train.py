@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import threading
 import time
 import tomllib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +50,7 @@ def train(arguments: argparse.Namespace) -> int:
             raise UserError(
                 f"{folder} exists already; choose another output folder, or --resume it if it is a run"
             )
-    with warnings.catch_warnings(), patiently(folder) as interruption:
+    with warnings.catch_warnings(), patiently(folder) as interruption, _system_errors():
         warnings.showwarning = note
         return _carry_out(job, folder, terminal(quiet=arguments.quiet), arguments, interruption)
 
@@ -91,6 +95,25 @@ def _carry_out(
     if arguments.quiet:
         print(folder)
     return 0
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """What the system refuses, told once and as an OSError: safetensors tells of a full disk in words only."""
+    from safetensors import SafetensorError
+
+    before = threading.excepthook
+    # TensorBoard's thread fails on its own, and the main thread is told of it as well: one line is enough.
+    threading.excepthook = lambda failed: note(str(failed.exc_value))
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+    finally:
+        threading.excepthook = before
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
