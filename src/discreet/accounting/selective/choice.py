@@ -17,6 +17,7 @@ from discreet.accounting.events import checked_number
 from discreet.accounting.selective.corners import Corners, acceptance_corners
 from discreet.accounting.selective.gates import LARGEST_RATIO, Acceptance, LossGate
 from discreet.accounting.selective.likelihood import Floats, LikelihoodRatio
+from discreet.errors import UserError
 
 _POINTS = 400
 _DEVIATIONS = 14.0
@@ -58,9 +59,10 @@ def chosen_corners(law: LikelihoodRatio, choice: BufferedChoice) -> Corners:
         return acceptance_corners(choice.gate.acceptance())
     largest, reach = _selectivity(choice), (choice.candidates - 1) * _tail_range(law, choice.gate)
     if not (largest <= LARGEST_RATIO and reach <= math.log(LARGEST_RATIO)):
-        raise ValueError(
-            f"the gate's noise_multiplier {choice.gate.noise_multiplier:g} is too small, or its threshold "
-            f"{choice.gate.threshold:g} too far from 0, to charge the chosen candidate only: charge all of them"
+        raise UserError(
+            f"gate_multiplier {choice.gate.noise_multiplier:g} is too small, or gate_threshold "
+            f"{choice.gate.threshold:g} too far from 0, to charge the chosen candidate only: add noise to the gate, or "
+            "charge all candidates"
         )
     stretch = math.exp(reach)
     # Only the ratio matters, so the scale of the weights is free.

@@ -37,6 +37,7 @@ from discreet.accounting.selective.scored import composed_profile, scored_profil
 from discreet.accounting.selective.tables import tabulated
 from discreet.accounting.selective.visible import exact_rdp, released_rdp, thinned_rdp
 from discreet.accounting.selective.visible_profile import exact_profile
+from discreet.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +229,7 @@ def _checked_gate(event: _GatedTrial) -> Acceptance:
     """The acceptance of an event that is charged under `hidden` accounting; refused where no bound can be computed."""
     acceptance = event.acceptance
     if not acceptance.moderate or event.gate_multiplier * LARGEST_MU < 1.0:
-        raise ValueError(
+        raise UserError(
             f"gate_multiplier {event.gate_multiplier:g} is too small for 'hidden' accounting: the acceptance "
             f"probability ranges from {acceptance.low:.3g} to {acceptance.high:.3g}. Add noise to the gate, or use "
             "'visible' accounting"
@@ -334,7 +335,7 @@ def _(event: BatchGatedTrial, accounting: Accounting) -> Profile:
 def _checked_batch_gate(event: BatchGatedTrial, accounting: Accounting) -> BatchGate:
     gate = event.gate
     if not _sees_trials(accounting) and not gate.moderate:
-        raise ValueError(
+        raise UserError(
             f"gate_multiplier {event.gate_multiplier:g} is too small for 'hidden' accounting: one record may change "
             f"the acceptance probability by a factor of {1.0 / max(gate.low_ratio, 1e-300):.3g}. Add noise to the "
             "gate, or use 'visible' accounting"
