@@ -1,6 +1,6 @@
 """Privacy accounting: events, certified bounds, filters, calibration, certificates. NumPy and SciPy, no torch."""
 
-from discreet.accounting.account import Account, account_for, epsilon_for, noise_for, rate, releases_for
+from discreet.accounting.account import Account, account, most_within, noise_for, rate
 from discreet.accounting.budget import Accounting, Budget
 from discreet.accounting.calibration import calibrate_noise, calibrate_releases
 from discreet.accounting.certificate import Certificate, TrainedOn
@@ -46,16 +46,16 @@ __all__ = [
     "Several",
     "TrainedOn",
     "UnknownEventError",
-    "account_for",
+    "account",
     "build_certificate",
     "calibrate_noise",
     "calibrate_releases",
     "certificate_page",
     "delta",
     "epsilon",
-    "epsilon_for",
     "event_from_json",
     "joint_multiplier",
+    "most_within",
     "noise_for",
     "open_filter",
     "privacy_profile",
@@ -63,6 +63,5 @@ __all__ = [
     "rdp_curve",
     "read_log",
     "register_event",
-    "releases_for",
     "verify_certificate",
 ]

@@ -7,9 +7,8 @@ import json
 import math
 from collections.abc import Callable
 
-from discreet.accounting import Accounting, Budget
+from discreet.accounting import Accounting, Budget, mechanisms
 from discreet.accounting import account as accounting_of
-from discreet.accounting import mechanisms
 from discreet.accounting.account import Account, most_within, noise_for, rate
 from discreet.accounting.mechanisms import Mechanism
 from discreet.errors import UserError
@@ -72,19 +71,13 @@ def _answer(arguments: argparse.Namespace) -> Account:
         )
     if noise is None and needs_noise:
         count = _charged_count(make(1.0), releases, trials, held)
-        return accounting_of(
-            noise_for(make, count=count, budget=budget, accounting=held),
-            releases=releases or max(1, count // make(1.0).accepted_per_release),
-            trials=trials,
-            delta=budget.delta,
-        )
-    mechanism = make(noise)
-    most = most_within(mechanism, budget=budget, accounting=held)
-    if not mechanism.selects or held is Accounting.HIDDEN:
-        return accounting_of(mechanism, releases=most, delta=budget.delta)
-    _, high = mechanism.acceptance or (1.0, 1.0)
-    accepted = max(1, math.floor(most * high / mechanism.accepted_per_release))
-    return accounting_of(mechanism, releases=accepted, trials=most, delta=budget.delta)
+        mechanism = noise_for(make, count=count, budget=budget, accounting=held)
+    else:
+        mechanism = make(noise)
+        count = most_within(mechanism, budget=budget, accounting=held)
+    if mechanism.selects and held is Accounting.VISIBLE:
+        trials, releases = count, releases or mechanism.most_releases(count)
+    return accounting_of(mechanism, releases=releases or count, trials=trials, delta=budget.delta)
 
 
 def _charged_count(mechanism: Mechanism, releases: int | None, trials: int | None, held: Accounting) -> int:

@@ -23,6 +23,17 @@ examples:
   discreet certificate runs/digits-1
 """
 
+MECHANISMS = (
+    "dp-sgd",
+    "same-batch",
+    "memory",
+    "noisy-selection",
+    "dpsur",
+    "sa-dp-sgd",
+    "dpsr-cg",
+    "dpsgd-br",
+)
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose complaint is one line and exit code 2."""
@@ -168,14 +179,65 @@ def _train(command: argparse.ArgumentParser) -> None:
 
 def _account(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
+    add(
+        "mechanism",
+        nargs="?",
+        default="dp-sgd",
+        choices=[*MECHANISMS, "papers"],
+        help="what is run (default dp-sgd); papers: what the papers' published settings really cost",
+    )
     add("--epsilon", type=float, help="the target, when noise or releases are wanted")
     add("--delta", type=float, default=1e-5, help="default 1e-5")
+    add(
+        "--accounting",
+        choices=["visible", "hidden"],
+        default="visible",
+        help="which certified accounting is held to the target",
+    )
     add("--sample-rate", type=float, help="q; or give the next two")
     add("--examples", type=int, help="N")
     add("--expected-batch-size", type=float, help="B = qN")
     add("--noise-multiplier", type=float, help="sigma; left out, the smallest that keeps the target")
-    add("--releases", type=int, help="T; left out, the most that keep the target")
+    add("--releases", type=int, help="T, released updates; left out, the most that keep the target")
     add("--epochs", type=float, help="T as passes over the data")
+    add("--trials", type=int, help="how many trials the releases take, where trials can be rejected")
+
+    gate = command.add_argument_group("selective release").add_argument
+    gate("--gate-rate", type=float, help="q_v, the rate of the validation batch; or")
+    gate("--gate-batch-size", type=float, help="its expected size")
+    gate("--gate-multiplier", type=float, help="sigma_v, the noise on the score")
+    gate("--gate-threshold", type=float, help="beta (default -1)")
+    gate("--gate-span", type=float, help="dpsr-cg: the clipping interval in sensitivities (default 1)")
+    gate(
+        "--one-sided",
+        action="store_true",
+        default=None,
+        help="dpsr-cg: a record can only lower the acceptance",
+    )
+    gate(
+        "--private-reference", action="store_true", default=None, help="dpsr-cg: compare with released scores"
+    )
+    gate("--coldness", type=float, help="sa-dp-sgd: the inverse temperature in units of 1/C_v")
+    gate("--candidates", type=int, help="dpsgd-br: the size of the buffer (default 2)")
+    gate("--tie", type=float, help="dpsgd-br: theta in units of C_v (default 0)")
+    gate(
+        "--charge-all",
+        action="store_true",
+        default=None,
+        help="dpsgd-br, hidden: charge every accepted candidate",
+    )
+
+    others = command.add_argument_group("other mechanisms").add_argument
+    others(
+        "--also",
+        type=float,
+        action="append",
+        metavar="SIGMA",
+        help="same-batch: a further Gaussian's multiplier",
+    )
+    others("--fresh-weight", type=float, help="memory: beta, the weight of the fresh sum")
+    others("--groups", type=int, help="memory: layer groups that are clipped and noised apart (default 1)")
+    others("--pure-epsilon", type=float, help="noisy-selection: the epsilon of one selection")
     add("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_lazily("account", "account"))
 
