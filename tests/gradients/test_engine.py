@@ -214,6 +214,22 @@ def test_views_of_a_record_are_averaged_before_clipping(run, cross_entropy) -> N
     torch.testing.assert_close(repeated, single, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("ambient", [False, True])
+def test_under_autocast_only_the_forward_pass_is_coarse(run, cross_entropy, method, ambient) -> None:
+    model = network()
+    inputs, targets = batch(1)
+    rule = FlatClipping(clip_norm=1e-3)
+    with torch.autocast("cpu", enabled=ambient):
+        found = run(
+            model, inputs, targets, method=method, loss=cross_entropy, rule=rule, autocast=torch.bfloat16
+        )
+        exact = run(model, inputs, targets, method=method, loss=cross_entropy, rule=rule)
+    assert float(found.total.norm()) == pytest.approx(1e-3, rel=2e-5)
+    assert float(found.total.norm()) <= 1e-3
+    assert 1e-6 < float((found.total - exact.total).norm()) < 1e-4
+
+
 def test_gradients_of_the_parameters_are_not_touched(run, cross_entropy) -> None:
     model = network()
     run(model, *batch(3), method="fused", loss=cross_entropy)

@@ -64,6 +64,8 @@ class GradientEngine:
     It assumes that a record's loss does not depend on other records, which is enforced for known layers and
     probed for all others.
 
+    Where several processes share the work, each sums its own records; the sums are added, once.
+
     Layers that draw random numbers (dropout) need a `seed` for each sum; with it the sum is a function of its
     arguments and of the microbatch size, which is among `choices`.
 
@@ -78,6 +80,8 @@ class GradientEngine:
             (torch.func, any module), "loop" (one record at a time), or "auto": fused where that is exact,
             which is found out at the first batch, else functional, and the loop where torch.func fails;
             announced once.
+        autocast: The type, such as torch.bfloat16, to which forward passes are autocast. Norms, clipping and
+            sums stay in the parameters' type, whatever context the caller is in.
         views: With augmentation multiplicity, the number of views of each record; see `RecordLoss`.
         choices: What an earlier engine of the same model chose (its `choices`), so that a resumed run
             computes bit for bit what the first would have.
@@ -93,6 +97,7 @@ class GradientEngine:
         memory_limit: int = 2**30,
         method: Method = "auto",
         views: int | None = None,
+        autocast: torch.dtype | None = None,
         choices: Mapping[str, Any] | None = None,
     ) -> None:
         if microbatch is not None and microbatch < 1:
@@ -102,7 +107,7 @@ class GradientEngine:
         if method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
         refuse_mixing_modules(model)
-        self._losses, self._layout = RecordLoss(model, loss, views), layout
+        self._losses, self._layout = RecordLoss(model, loss, views, autocast), layout
         self._microbatch, self._memory_limit, self._method = microbatch, memory_limit, method
         choices = choices or {}
         self._microbatches: dict[str, int] = dict(choices.get("microbatch", {}))
@@ -154,8 +159,10 @@ class GradientEngine:
         out.zero_()
         if size == 0:
             return self._report(*self._empty(weighing))
-        self._prepare(inputs, targets)
-        with torch.random.fork_rng(devices=[], enabled=seed is not None):
+        full_precision = torch.autocast(self._layout.device.type, enabled=False)
+        with full_precision:
+            self._prepare(inputs, targets)
+        with full_precision, torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
             try:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from discreet.gradients.batches import Batch, map_batch, record_of, tensors_of
-from discreet.gradients.layout import FlatLayout, trainable_parameters
+from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import RecordLoss
 from discreet.gradients.norms import squared_norms
 from discreet.gradients.weighing import Weighing
@@ -55,7 +55,7 @@ class VectorizedGradients(PerRecordGradients):
 
     def gradients(self, inputs: Batch, targets: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """Each parameter's gradients [B, *shape] by name, and the losses [B]."""
-        parameters = {name: parameter.detach() for name, parameter in trainable_parameters(self.losses.model)}
+        parameters = {name: p.detach() for name, p in self.layout.parameters(self.losses.model).items()}
 
         def record_loss(parameters: dict[str, Tensor], inputs: Batch, targets: Batch) -> Tensor:
             return self._record_loss(inputs, targets, parameters)
@@ -71,7 +71,7 @@ class LoopedGradients(PerRecordGradients):
 
     def gradients(self, inputs: Batch, targets: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """Each parameter's gradients [B, *shape] by name, and the losses [B]."""
-        parameters = dict(trainable_parameters(self.losses.model))
+        parameters = self.layout.parameters(self.losses.model)
         rows: list[tuple[Tensor, ...]] = []
         losses: list[Tensor] = []
         for record in range(len(tensors_of(targets)[0])):

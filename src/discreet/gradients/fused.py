@@ -58,16 +58,19 @@ class FusedSums:
     def _choose(self, key: str, made_up: tuple[Batch, Batch], formats: tuple[str, ...]) -> None:
         """Time the ways of each layer within each memory format, then the formats."""
         chosen = self.choices.chosen.get(f"format {key}")
+        tried = formats if chosen not in formats else (chosen,)
         seconds: dict[str, float] = {}
-        for name in formats if chosen not in formats else (chosen,):
+        for name in tried:
             self.choices.chosen[f"format {key}"] = name
             self.choices.timing = True
             try:
                 self._run(*made_up)
             finally:
                 self.choices.timing = False
-            seconds[name] = min(self._seconds(*made_up) for _ in range(_ROUNDS))
-        self.choices.chosen[f"format {key}"] = min(seconds, key=lambda name: seconds[name])
+            if len(tried) > 1:
+                seconds[name] = min(self._seconds(*made_up) for _ in range(_ROUNDS))
+        if seconds:
+            self.choices.chosen[f"format {key}"] = min(seconds, key=lambda name: seconds[name])
         # Ways that were tried and not taken have left memory behind.
         self._buffers.clear()
 

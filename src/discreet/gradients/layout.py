@@ -77,29 +77,23 @@ class FlatLayout:
 
     def flatten(self, model: nn.Module) -> Tensor:
         """A copy of the model's trainable parameters as one flat vector."""
-        flat = self.zeros()
-        self._copy_into(flat, model)
-        return flat
+        return torch.cat([parameter.detach().flatten() for parameter in self.parameters(model).values()])
 
     def bind(self, model: nn.Module, flat: Tensor) -> None:
         """Make the model's trainable parameters views into `flat`, whose values they take."""
         views = self.views(flat)
-        for name, parameter in self._parameters(model):
+        for name, parameter in self.parameters(model).items():
             parameter.data = views[name]
+
+    def parameters(self, model: nn.Module) -> dict[str, nn.Parameter]:
+        """The model's trainable parameters by name, if they are exactly those of this layout."""
+        named = dict(trainable_parameters(model))
+        found = [(name, parameter.shape) for name, parameter in named.items()]
+        if found != list(zip(self.names, self.shapes, strict=True)):
+            raise ValueError("the model's trainable parameters are not those of this layout")
+        return named
 
     def check(self, flat: Tensor) -> None:
         """Refuse a tensor that is not a flat vector of this layout."""
         if flat.shape != (self.size,):
             raise ValueError(f"expected a flat vector of shape ({self.size},), got {tuple(flat.shape)}")
-
-    def _copy_into(self, flat: Tensor, model: nn.Module) -> None:
-        views = self.views(flat)
-        for name, parameter in self._parameters(model):
-            views[name].copy_(parameter.detach())
-
-    def _parameters(self, model: nn.Module) -> list[tuple[str, nn.Parameter]]:
-        named = list(trainable_parameters(model))
-        found = tuple((name, parameter.shape) for name, parameter in named)
-        if found != tuple(zip(self.names, self.shapes, strict=True)):
-            raise ValueError("the model's trainable parameters are not those of this layout")
-        return named

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from discreet.errors import UserError
-from discreet.gradients.batches import Batch, batch_size, call_model, map_batch
+from discreet.gradients.batches import Batch, batch_size, call_model, map_batch, tensors_of
 
 Loss = Callable[[Any, Any], Tensor]
 
@@ -20,12 +21,15 @@ class RecordLoss:
         views: With augmentation multiplicity, the number of views of each record: inputs and targets are then
             [B, views, ...], and a record's loss is the mean over its views, so that gradients are averaged
             over views before they are clipped. One record then still counts once.
+        autocast: The type to which the forward pass is autocast, if any. What is clipped and summed is not.
     """
 
-    def __init__(self, model: nn.Module, loss: Loss, views: int | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, loss: Loss, views: int | None = None, autocast: torch.dtype | None = None
+    ) -> None:
         if views is not None and views < 1:
             raise ValueError(f"views must be at least 1, got {views}")
-        self.model, self.loss, self.views = model, loss, views
+        self.model, self.loss, self.views, self.autocast = model, loss, views, autocast
 
     def __call__(self, inputs: Batch, targets: Batch, parameters: dict[str, Tensor] | None = None) -> Tensor:
         """The losses [B], with the model's own parameters or with these in their place."""
@@ -45,7 +49,9 @@ class RecordLoss:
         return tensor.flatten(0, 1)
 
     def _rows(self, inputs: Batch, targets: Batch, rows: int, parameters: dict[str, Tensor] | None) -> Tensor:
-        losses = self.loss(call_model(self.model, inputs, parameters), targets)
+        device = tensors_of(inputs)[0].device.type
+        with torch.autocast(device, dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
+            losses = self.loss(call_model(self.model, inputs, parameters), targets)
         if not isinstance(losses, Tensor) or losses.shape != (rows,):
             got = f"shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
             raise UserError(

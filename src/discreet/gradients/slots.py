@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from discreet.gradients.layout import FlatLayout, trainable_parameters
+from discreet.gradients.layout import FlatLayout
 
 
 class UnsupportedError(Exception):
@@ -47,7 +47,7 @@ class Slots:
 
     def __init__(self, model: nn.Module, layout: FlatLayout) -> None:
         self.layout = layout
-        self.parameters = dict(trainable_parameters(model))
+        self.parameters = layout.parameters(model)
         self._by_storage: dict[int, list[tuple[int, str]]] = {}
         for name, parameter in self.parameters.items():
             if not parameter.is_contiguous():

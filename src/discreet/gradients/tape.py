@@ -110,15 +110,18 @@ class Tape(TorchFunctionMode):
             return images.to(memory_format=torch.channels_last)
         return images
 
-    @staticmethod
-    def remember(tensor: Tensor) -> Callable[[], Tensor]:
-        """Gives the tensor again in the backward pass, if it has not been changed in place since."""
+    def remember(self, tensor: Tensor) -> Callable[[], Tensor]:
+        """Gives the tensor again in the backward pass, if it has not been changed in place since.
+
+        Under autocast it comes in the parameters' type, like the gradients that meet it.
+        """
         kept, version = tensor.detach(), tensor._version
+        dtype = self.slots.layout.dtype if tensor.is_floating_point() else tensor.dtype
 
         def recall() -> Tensor:
             if kept._version != version:
                 raise UnsupportedError("the input of a layer is changed in place after the layer has used it")
-            return kept
+            return kept.to(dtype)
 
         return recall
 
@@ -139,7 +142,7 @@ class Tape(TorchFunctionMode):
 
         def arrive(gradient: Tensor) -> None:
             with torch.no_grad():
-                for slot, contribution in receive(gradient, axis):
+                for slot, contribution in receive(gradient.to(self.slots.layout.dtype), axis):
                     self._arrive(slot, contribution)
 
         output.register_hook(arrive)  # type: ignore[no-untyped-call]

@@ -34,6 +34,8 @@ def recurrent(
     directions = 2 if bidirectional else 1
     if batch_first is None or not isinstance(params, Sequence) or input.dim() != 3:
         raise UnsupportedError("a recurrent layer on packed sequences or without a record dimension")
+    if torch.is_autocast_enabled(input.device.type):
+        raise UnsupportedError("a recurrent layer under autocast")
     each = 4 if has_biases else 2
     if len(params) != num_layers * directions * each:
         raise UnsupportedError("an LSTM with projections")
