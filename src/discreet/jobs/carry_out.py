@@ -91,8 +91,12 @@ def carry_out(prepared: Prepared, run: Run, console: Console) -> Result:
         listeners.append(
             Terminal(console, releases=run.plan.releases, budget=run.plan.budget.epsilon, done=done)
         )
-    fit.drive(run, public=public, listeners=listeners, marks=job.marks)
-    return conclude(run)
+    try:
+        fit.drive(run, public=public, listeners=listeners, marks=job.marks)
+        return conclude(run)
+    except BaseException:
+        run.close()  # lets go of the event log, so that the run can be resumed
+        raise
 
 
 def _tensorboard(folder: Path) -> list[Listener]:
