@@ -26,7 +26,9 @@ Method = Literal["auto", "fused", "functional", "loop"]
 
 _METHODS = ("auto", "fused", "functional", "loop")
 
+# Ways are timed on so many records and bytes at most, so that setting up stays short.
 _MOST_RECORDS_TO_TIME = 256
+_MOST_BYTES_TO_TIME = 2**27
 # Larger microbatches are no faster, and take more memory.
 _MOST_RECORDS_AT_ONCE = 1024
 
@@ -195,7 +197,9 @@ class GradientEngine:
         with torch.random.fork_rng(devices=[]):
             probe_independence(self._losses, inputs, targets)
             each = activation_bytes(self._losses, inputs, targets)
-            self._methods[key] = self._choose_method(key, inputs, targets, self._memory_limit // each)
+            self._methods[key] = self._choose_method(
+                key, inputs, targets, min(self._memory_limit, _MOST_BYTES_TO_TIME) // each
+            )
             if self._microbatch is not None:
                 self._microbatches[key] = self._microbatch
             elif key not in self._microbatches:

@@ -19,7 +19,7 @@ from discreet.gradients.tape import Tape
 from discreet.gradients.weighing import Weighing
 
 _FORMATS = ("contiguous", "channels last")
-_ROUNDS = 2
+_ROUNDS = 5
 
 
 class FusedSums:
@@ -57,20 +57,23 @@ class FusedSums:
 
     def _choose(self, key: str, made_up: tuple[Batch, Batch], formats: tuple[str, ...]) -> None:
         """Time the ways of each layer within each memory format, then the formats."""
-        chosen = self.choices.chosen.get(f"format {key}")
-        tried = formats if chosen not in formats else (chosen,)
-        seconds: dict[str, float] = {}
-        for name in tried:
-            self.choices.chosen[f"format {key}"] = name
+        entry = f"format {key}"
+        chosen = self.choices.chosen.get(entry)
+        formats = formats if chosen not in formats else (chosen,)
+        seconds = dict.fromkeys(formats, float("inf"))
+        for name in formats:
+            self.choices.chosen[entry] = name
             self.choices.timing = True
             try:
                 self._run(*made_up)
             finally:
                 self.choices.timing = False
-            if len(tried) > 1:
-                seconds[name] = min(self._seconds(*made_up) for _ in range(_ROUNDS))
-        if seconds:
-            self.choices.chosen[f"format {key}"] = min(seconds, key=lambda name: seconds[name])
+        for _ in range(_ROUNDS if len(formats) > 1 else 0):
+            # In turns: what else the machine does then falls on all alike.
+            for name in formats:
+                self.choices.chosen[entry] = name
+                seconds[name] = min(seconds[name], self._seconds(*made_up))
+        self.choices.chosen[entry] = min(seconds, key=lambda name: seconds[name])
         # Ways that were tried and not taken have left memory behind.
         self._buffers.clear()
 
