@@ -230,6 +230,27 @@ def test_under_autocast_only_the_forward_pass_is_coarse(run, cross_entropy, meth
     assert 1e-6 < float((found.total - exact.total).norm()) < 1e-4
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_callers_gradient_mode_does_not_matter(run, cross_entropy, method) -> None:
+    model = network()
+    expected = run(model, *batch(3), method=method, loss=cross_entropy)
+    with torch.no_grad():
+        found = run(model, *batch(3), method=method, loss=cross_entropy, choices=expected.engine.choices)
+    assert torch.equal(found.total, expected.total)
+    assert not found.total.requires_grad
+
+
+def test_one_engine_takes_batches_of_any_size(run, cross_entropy) -> None:
+    model = network().double()
+    inputs, targets = batch(9)
+    engine = run(model, inputs.double(), targets, method="fused", loss=cross_entropy).engine
+    total = engine.layout.zeros()
+    for size in (2, 9, 1, 0, 5):
+        engine.clipped_sum(inputs[:size].double(), targets[:size], FlatClipping(clip_norm=0.5), total)
+        expected = run(model, inputs[:size].double(), targets[:size], method="loop", loss=cross_entropy).total
+        torch.testing.assert_close(total, expected, rtol=1e-10, atol=1e-12)
+
+
 def test_gradients_of_the_parameters_are_not_touched(run, cross_entropy) -> None:
     model = network()
     run(model, *batch(3), method="fused", loss=cross_entropy)

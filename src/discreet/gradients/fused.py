@@ -130,7 +130,8 @@ class FusedSums:
         if [what for what, _ in two] != [what for what, _ in three]:
             raise UnsupportedError("the forward pass does not do the same for every batch")
         outputs = [output for _, output in three]
-        gradients = [_gradients(loss, outputs) for loss in losses]
+        with torch.enable_grad():
+            gradients = [_gradients(loss, outputs) for loss in losses]
         axes = [
             find_axis(what, first.shape, second.shape, [by_record[number] for by_record in gradients])
             for number, ((what, first), (_, second)) in enumerate(zip(two, three, strict=True))
