@@ -184,7 +184,9 @@ def _account(command: argparse.ArgumentParser) -> None:
         nargs="?",
         default="dp-sgd",
         choices=[*MECHANISMS, "papers"],
-        help="what is run (default dp-sgd); papers: what the papers' published settings really cost",
+        metavar="mechanism",
+        help=f"what is run: {', '.join(MECHANISMS)} (default dp-sgd); "
+        "or papers: what the papers' published settings really cost",
     )
     add("--epsilon", type=float, help="the target, when noise or releases are wanted")
     add("--delta", type=float, default=1e-5, help="default 1e-5")
