@@ -27,7 +27,15 @@ sys.path.insert(0, str(ROOT / "tests" / "accounting" / "oracle"))
 
 from hunts import HUNTS, Bounds, Case, judge  # noqa: E402
 
-SHARES = {"toys": 10, "ascents": 10, "profiles": 3, "batches": 4, "scored batches": 2, "choices": 6}
+SHARES = {
+    "toys": 10,
+    "ascents": 10,
+    "profiles": 3,
+    "batches": 4,
+    "scored batches": 2,
+    "choices": 6,
+    "other profiles": 2,
+}
 """How many rounds of each hunt make one round of the whole."""
 
 _SMALLEST = 1e-12

@@ -140,3 +140,53 @@ def exact_chosen_rdp(train: Train, gate: ScoredGate, order: float, theta: float 
         total = logsumexp(power * a_prime + (1 - power) * a + train_part)
         found.append((float(total) + (power - 1) * z - power * z_prime) / (order - 1))
     return found[0], found[1]
+
+
+def _cell_masses(train: Train, edges: tuple[float, ...], cells: int) -> tuple[Array, Array, Array]:
+    """Probabilities of small cells of w under D and D' (exact), and the piece that each lies in."""
+    reach = 9 + (len(train.gradients) + 1) / train.sigma
+    ends = np.unique(np.concatenate([np.linspace(-reach, reach, cells + 1), np.asarray(edges)]))
+    masses = []
+    for with_extra in (False, True):
+        subsets, log_parts = train.log_parts(np.zeros(1), with_extra=with_extra)
+        gradients = (*train.gradients, train.extra) if with_extra else train.gradients
+        centres = (
+            np.array([sum(g * b for g, b in zip(gradients, s, strict=True)) for s in subsets]) / train.sigma
+        )
+        shares = np.exp(log_parts[:, 0] - norm.logpdf(-centres))
+        masses.append(shares @ np.diff(norm.cdf(ends[None] - centres[:, None]), axis=1))
+    piece = np.searchsorted(np.asarray(edges), (ends[1:] + ends[:-1]) / 2)
+    return masses[0], masses[1], piece
+
+
+def _hockey_sticks(p: Array, q: Array, epsilon: float) -> tuple[float, float]:
+    gamma = np.exp(epsilon)
+    return float(np.maximum(q - gamma * p, 0).sum()), float(np.maximum(p - gamma * q, 0).sum())
+
+
+def scored_profile_from_below(
+    train: Train, gate: ScoredGate, epsilon: float, *, visible: bool
+) -> tuple[float, float]:
+    """Hockey-stick divergences (add, remove) of (candidate, score), rounded to small cells: a post-processing."""
+    p, q, piece = _cell_masses(train, gate.edges, 500)
+    low = min(gate.beta, -1.0) - 7 * gate.deviation
+    ends = np.concatenate([[-1e9], np.linspace(low, gate.beta, 120)])
+    k, k_prime = (-np.diff(gate.score_tail(ends, with_extra=x), axis=1)[piece] for x in (False, True))
+    law, law_prime = p[:, None] * k, q[:, None] * k_prime
+    z, z_prime = law.sum(), law_prime.sum()
+    if not visible:
+        return _hockey_sticks(law / z, law_prime / z_prime, epsilon)
+    rejected = _hockey_sticks(np.array(1 - z), np.array(1 - z_prime), epsilon)
+    accepted = _hockey_sticks(law, law_prime, epsilon)
+    return accepted[0] + rejected[0], accepted[1] + rejected[1]
+
+
+def chosen_profile_from_below(
+    train: Train, gate: ScoredGate, epsilon: float, theta: float = 0.0
+) -> tuple[float, float]:
+    """Hockey-stick divergences (add, remove) of the chosen candidate, rounded to small cells."""
+    pieces = _pieces(train, gate.edges, 2.0)
+    a, a_prime = (np.exp(_chosen_weight(pieces, gate, theta, with_extra=x)[0]) for x in (False, True))
+    p, q, piece = _cell_masses(train, gate.edges, 2000)
+    law, law_prime = p * a[piece], q * a_prime[piece]
+    return _hockey_sticks(law / law.sum(), law_prime / law_prime.sum(), epsilon)

@@ -14,9 +14,16 @@ import numpy as np
 from adversaries import Metric, Setting, random_batch_toy, random_orthogonal, random_scored_toy, random_toy
 from ascents import silent_train, worst_hidden, worst_hidden_profile, worst_visible, worst_visible_profile
 from exact_batches import exact_scored_batch_rdp
-from exact_choice import exact_chosen_rdp, exact_scored_rdp
+from exact_choice import (
+    ScoredGate,
+    chosen_profile_from_below,
+    exact_chosen_rdp,
+    exact_scored_rdp,
+    scored_profile_from_below,
+)
 from exact_quadrature import Array
 from exact_trials import (
+    Train,
     exact_hidden_profile,
     exact_hidden_rdp,
     exact_visible_profile,
@@ -78,15 +85,15 @@ class Bounds:
     """What the package certifies for a claim: (record added, record removed) at every order or epsilon."""
 
     def of(self, claim: str, event: Event, grid: Array) -> Pair:
+        if claim.endswith("-profile"):
+            profile = privacy_profile(event, Accounting.VISIBLE if "visible" in claim else Accounting.HIDDEN)
+            return profile.add(grid), profile.remove(grid)
         if isinstance(event, BatchGatedTrial):
             return self._batch(claim, event, grid)
         if isinstance(event, ScoredTrial | BufferedRelease):
             curve = rdp_curve(event, grid, Accounting.HIDDEN)
             return curve, curve
         assert isinstance(event, GatedTrial)
-        if claim in ("visible-profile", "hidden-profile"):
-            profile = privacy_profile(event, Accounting(claim.removesuffix("-profile")))
-            return profile.add(grid), profile.remove(grid)
         if claim == "thinning":
             curve = thinned_rdp(event.law, event.acceptance, grid)
             return curve, curve
@@ -122,7 +129,7 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def random_gated(rng: np.random.Generator) -> GatedTrial:
-    """Rates down to 1e-4 and up to 1, noise 0.3 to 20, thresholds from strict to lax, acceptances within 1e8."""
+    """Rates down to 1e-4 and up to 1, noise 0.3 to 20, thresholds from strict to lax; none that is refused."""
     while True:
         event = GatedTrial(
             sample_rate=1.0 if rng.random() < 0.05 else _log_uniform(rng, 1e-4, 1.0),
@@ -131,7 +138,7 @@ def random_gated(rng: np.random.Generator) -> GatedTrial:
             gate_multiplier=_log_uniform(rng, 0.3, 5.0),
             gate_threshold=float(rng.uniform(-3, 2.5)),
         )
-        if event.gate.kappa < 1e8:
+        if event.acceptance.moderate:
             return event
 
 
@@ -204,27 +211,37 @@ def hunt_profiles(rng: np.random.Generator, toys: int = 3) -> Iterator[Exact]:
 
 
 def random_batch_gated(rng: np.random.Generator, *, scored: bool = False) -> BatchGatedTrial:
-    return BatchGatedTrial(
-        sample_rate=_log_uniform(rng, 1e-3, 1.0),
-        noise_multiplier=_log_uniform(rng, 0.4, 12.0),
-        gate_multiplier=_log_uniform(rng, 0.3, 4.0),
-        gate_threshold=float(rng.uniform(-2, 1.5)),
-        gate_span=1.0 if scored else float(rng.choice([1.0, 2.5])),
-        one_sided=bool(rng.random() < 0.5) and not scored,
-        private_reference=scored,
+    while True:
+        event = BatchGatedTrial(
+            sample_rate=_log_uniform(rng, 1e-3, 1.0),
+            noise_multiplier=_log_uniform(rng, 0.4, 12.0),
+            gate_multiplier=_log_uniform(rng, 0.3, 4.0),
+            gate_threshold=float(rng.uniform(-2, 1.5)),
+            gate_span=1.0 if scored else float(rng.choice([1.0, 2.5])),
+            one_sided=bool(rng.random() < 0.5) and not scored,
+            private_reference=scored,
+        )
+        if event.gate.moderate:
+            return event
+
+
+def _public(event: BatchGatedTrial) -> tuple[float, float]:
+    return event.sample_rate, event.noise_multiplier
+
+
+def _metric(event: BatchGatedTrial) -> Metric:
+    return Metric(
+        sigma_v=event.gate_multiplier,
+        threshold=event.gate_threshold,
+        span=event.gate_span,
+        one_sided=event.one_sided,
     )
 
 
 def hunt_batches(rng: np.random.Generator, toys: int = 6) -> Iterator[Exact]:
     """Gates on the training batch: random toys, and classes of batches told apart by another direction."""
     event, orders = random_batch_gated(rng), random_orders(rng)
-    q, sigma = event.sample_rate, event.noise_multiplier
-    metric = Metric(
-        sigma_v=event.gate_multiplier,
-        threshold=event.gate_threshold,
-        span=event.gate_span,
-        one_sided=event.one_sided,
-    )
+    (q, sigma), metric = _public(event), _metric(event)
     for _ in range(toys):
         train, gate = random_batch_toy(rng, q, sigma, metric)
         law = trial_law(train, gate, orders[-1])
@@ -258,9 +275,9 @@ def hunt_scored_batches(rng: np.random.Generator) -> Iterator[Exact]:
         yield Exact("same-batch scored", event, orders, at, exact, f"order {order:g} {without} {with_extra}")
 
 
-def hunt_choices(rng: np.random.Generator, toys: int = 6) -> Iterator[Exact]:
-    """Two accepted candidates: released with scores, or only the chosen one."""
-    gated, orders = random_gated(rng), random_orders(rng)
+def random_choice(rng: np.random.Generator) -> tuple[ScoredTrial, BufferedRelease]:
+    """The same public parameters for one scored candidate and for a choice between two."""
+    gated = random_gated(rng)
     public = {
         "sample_rate": gated.sample_rate,
         "noise_multiplier": gated.noise_multiplier,
@@ -268,21 +285,48 @@ def hunt_choices(rng: np.random.Generator, toys: int = 6) -> Iterator[Exact]:
         "gate_multiplier": gated.gate_multiplier,
         "gate_threshold": min(gated.gate_threshold, 1.5),
     }
-    tie = float(rng.choice([0.0, 0.3, 1.0]))
-    scored, chosen = ScoredTrial(**public), BufferedRelease(**public, tie=tie)
+    return ScoredTrial(**public), BufferedRelease(**public, tie=float(rng.choice([0.0, 0.3, 1.0])))
+
+
+def toy_of(rng: np.random.Generator, event: ScoredTrial) -> tuple[Train, ScoredGate]:
+    return random_scored_toy(
+        rng,
+        event.sample_rate,
+        event.noise_multiplier,
+        event.gate_rate,
+        event.gate_multiplier,
+        event.gate_threshold,
+    )
+
+
+def hunt_choices(rng: np.random.Generator, toys: int = 6) -> Iterator[Exact]:
+    """Two accepted candidates: released with scores, or only the chosen one. Renyi divergences."""
+    (scored, chosen), orders = random_choice(rng), random_orders(rng)
     for _ in range(toys):
-        train, gate = random_scored_toy(
-            rng,
-            gated.sample_rate,
-            gated.noise_multiplier,
-            public["gate_rate"],
-            gated.gate_multiplier,
-            public["gate_threshold"],
-        )
+        train, gate = toy_of(rng, scored)
         for at, order in enumerate(orders[:2]):
             where = f"order {order:g} {train} {gate}"
             yield Exact("scored", scored, orders, at, exact_scored_rdp(train, gate, order), where)
-            yield Exact("chosen", chosen, orders, at, exact_chosen_rdp(train, gate, order, tie), where)
+            yield Exact("chosen", chosen, orders, at, exact_chosen_rdp(train, gate, order, chosen.tie), where)
+
+
+def hunt_other_profiles(rng: np.random.Generator, toys: int = 3) -> Iterator[Exact]:
+    """Hockey-stick divergences of scored and chosen candidates, and of gates on the training batch."""
+    scored, chosen = random_choice(rng)
+    batch = random_batch_gated(rng)
+    epsilons = (0.0, _log_uniform(rng, 1e-3, 0.1), _log_uniform(rng, 0.1, 4.0))
+    for _ in range(toys):
+        toy, batch_toy = toy_of(rng, scored), random_batch_toy(rng, *_public(batch), _metric(batch))
+        at = int(rng.integers(3))
+        epsilon, where = epsilons[at], f"epsilon {epsilons[at]:g} {toy} {batch_toy}"
+        for claim, event, exact in (
+            ("scored visible-profile", scored, scored_profile_from_below(*toy, epsilon, visible=True)),
+            ("scored hidden-profile", scored, scored_profile_from_below(*toy, epsilon, visible=False)),
+            ("chosen hidden-profile", chosen, chosen_profile_from_below(*toy, epsilon, chosen.tie)),
+            ("same-batch visible-profile", batch, exact_visible_profile(*batch_toy, epsilon)),
+            ("same-batch hidden-profile", batch, exact_hidden_profile(*batch_toy, epsilon)),
+        ):
+            yield Exact(claim, event, epsilons, at, exact, where)
 
 
 HUNTS: dict[str, Callable[[np.random.Generator], Iterator[Exact]]] = {
@@ -292,4 +336,5 @@ HUNTS: dict[str, Callable[[np.random.Generator], Iterator[Exact]]] = {
     "batches": hunt_batches,
     "scored batches": hunt_scored_batches,
     "choices": hunt_choices,
+    "other profiles": hunt_other_profiles,
 }

@@ -12,7 +12,15 @@ from discreet.accounting.selective.corners import Corners, acceptance_corners
 from discreet.accounting.selective.hidden import hidden_rdp
 from discreet.accounting.selective.visible import exact_rdp
 
-ROUNDS = {"toys": 16, "ascents": 16, "profiles": 8, "batches": 9, "scored batches": 10, "choices": 24}
+ROUNDS = {
+    "toys": 16,
+    "ascents": 16,
+    "profiles": 8,
+    "batches": 9,
+    "scored batches": 10,
+    "choices": 24,
+    "other profiles": 5,
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +65,7 @@ def test_bounds_a_tenth_too_small_are_caught(exacts):
     assert violated(exacts["profiles"], ScaledBounds()) == {"hidden-profile", "visible-profile"}
     assert violated(exacts["batches"], ScaledBounds()) == {"same-batch hidden", "same-batch visible"}
     assert violated(exacts["choices"], ScaledBounds()) == {"scored", "chosen"}
+    assert violated(exacts["other profiles"], ScaledBounds())
 
 
 class OneDirection(Bounds):
