@@ -10,10 +10,15 @@ from discreet.accounting.selective import GatedTrial
 
 def _pair(rate, sigma, without, with_record):
     """Weights under D and D' on a fine grid of the normal variable, for a(y) under D and b(y) under D'."""
-    y = np.linspace(-13.0, 14.0 + 1.0 / sigma, 60_001)
+    y = np.linspace(-13.0, 14.0 + 1.0 / sigma, 24_001)
     mass = np.exp(-(y**2) / 2.0) / np.sqrt(2.0 * np.pi) * (y[1] - y[0])
     ratio = 1.0 - rate + rate * np.exp(y / sigma - 0.5 / sigma**2)
-    return mass * without(y), mass * ratio * with_record(y), mass * (1 - without(y)), mass * ratio * (1 - with_record(y))
+    return (
+        mass * without(y),
+        mass * ratio * with_record(y),
+        mass * (1 - without(y)),
+        mass * ratio * (1 - with_record(y)),
+    )
 
 
 def _renyi(p, q, order):

@@ -20,7 +20,9 @@ UPDATES = {"mnist": 576, "fmnist": 651, "cifar10": 243}
 @pytest.mark.parametrize("name", UPDATES)
 def test_the_claimed_formula_allows_the_published_number_of_updates(published, name):
     assert claimed_releases(published[name], 1.0, DELTA) == UPDATES[name]
-    assert claimed_epsilon([(published[name], UPDATES[name])], DELTA, orders=WHOLE_ORDERS) == pytest.approx(1.0, abs=1e-3)
+    assert claimed_epsilon([(published[name], UPDATES[name])], DELTA, orders=WHOLE_ORDERS) == pytest.approx(
+        1.0, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(("name", "expected"), [("mnist", 1.57), ("fmnist", 1.57), ("cifar10", 1.49)])
@@ -55,7 +57,9 @@ def test_visible_renyi_bounds_for_a_trial_of_dpsur_on_fmnist(published, share, r
     assert costs == pytest.approx([released, thinned, exact], abs=6e-3)
 
 
-@pytest.mark.parametrize(("share", "released", "exact"), [(0.0, 1.32, 0.99), (0.5, 1.58, 1.18), (1.0, 2.07, 1.54)])
+@pytest.mark.parametrize(
+    ("share", "released", "exact"), [(0.0, 1.32, 0.99), (0.5, 1.58, 1.18), (1.0, 2.07, 1.54)]
+)
 def test_visible_profiles_for_a_trial_of_dpsur_on_fmnist(published, share, released, exact):
     event = published["fmnist"]
     trials = round(646 / (event.acceptance.high + share * (event.acceptance.low - event.acceptance.high)))
@@ -63,7 +67,9 @@ def test_visible_profiles_for_a_trial_of_dpsur_on_fmnist(published, share, relea
         PoissonGaussian(sample_rate=law.sample_rate, noise_multiplier=law.noise_multiplier)
         for law in (event.law, event.test_law)
     ]
-    assert epsilon([(part, trials) for part in parts], DELTA, calculus="pld") == pytest.approx(released, abs=8e-3)
+    assert epsilon([(part, trials) for part in parts], DELTA, calculus="pld") == pytest.approx(
+        released, abs=8e-3
+    )
     assert epsilon([(event, trials)], DELTA, calculus="pld") == pytest.approx(exact, abs=6e-3)
 
 
@@ -77,7 +83,11 @@ def test_the_exact_visible_bound_is_never_above_the_simple_ones(published):
 
 @pytest.mark.parametrize(
     ("batch", "sigma", "gate_multiplier", "examples", "with_a", "with_b"),
-    [(1024, 3.0, 1.37, 60000, 2.53, 2.05), (2048, 6.0, 1.3, 60000, 2.60, 2.14), (8192, 14.0, 1.4, 50000, 2.32, 2.01)],
+    [
+        (1024, 3.0, 1.37, 60000, 2.53, 2.05),
+        (2048, 6.0, 1.3, 60000, 2.60, 2.14),
+        (8192, 14.0, 1.4, 50000, 2.32, 2.01),
+    ],
 )
 def test_charging_both_candidates_of_dpsgd_br(batch, sigma, gate_multiplier, examples, with_a, with_b):
     event = GatedTrial(

@@ -3,6 +3,7 @@
 Importing this package registers its kinds of events with the accountants.
 """
 
+from discreet.accounting.selective import costs
 from discreet.accounting.selective.choice import BufferedChoice
 from discreet.accounting.selective.claimed import claimed_epsilon, claimed_rdp, claimed_releases
 from discreet.accounting.selective.events import (
@@ -49,6 +50,7 @@ __all__ = [
     "claimed_releases",
     "cost",
     "cost_table",
+    "costs",
     "grouped_memory_multiplier",
     "memory_multiplier",
     "plan_run",

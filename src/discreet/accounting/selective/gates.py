@@ -161,7 +161,7 @@ class BatchGate:
 
     Attributes:
         noise_multiplier: sigma_v, in units of the sensitivity of the metric.
-        threshold: where between -1 (only the best metric passes half the time) and 1 the noisy metric must lie below.
+        threshold: beta; the noisy metric must lie below beta times half the span (0 is the middle of the interval).
         span: the width of the clipping interval in sensitivities (2 C_v / sensitivity), at least 1.
         one_sided: the metric is a *sum* of non-negative terms and a larger one is accepted less often, so a record
             can only lower the acceptance.

@@ -12,7 +12,9 @@ from discreet.accounting.selective.corners import Corners
 from discreet.accounting.selective.likelihood import Floats, LikelihoodRatio
 from discreet.accounting.selective.powers import Indices, PowerTable, log_moments, power_table
 
-_EVERY = 8
+_SPACING = 0.25
+_SMOOTH_ENOUGH = 1e-3
+_POLISH_ROUNDS = 2
 _ROUNDS = 40
 _LEVEL_ROUNDS = 12
 _LEVEL_SETTLED = 1e-7
@@ -23,22 +25,62 @@ _SETTLED = 0.001
 def best_tangents(law: LikelihoodRatio, corners: Corners, powers: Floats) -> tuple[Floats, Floats]:
     """A good tangent ratio rho and the level log M that goes with it, for each power.
 
-    Both are smooth in the power: they are searched for at some powers and interpolated between.
+    Both are mostly smooth in the power: they are searched for at some powers and interpolated between. Where rho turns
+    too sharply for that, it is searched for at every power.
     """
     some = landmarks(powers)
     found_ratio, found_level = _search(power_table(law, powers[some]), corners)
     # log M behaves like p (p - 1) for small p.
     curvature = powers * (powers - 1.0)
     log_ratio = between_landmarks(powers, some, found_ratio)
-    return np.exp(log_ratio), between_landmarks(powers, some, found_level / curvature[some]) * curvature
+    log_level = between_landmarks(powers, some, found_level / curvature[some]) * curvature
+    # At a good ratio the maximiser has that ratio itself; a miss e costs at most about p (p - 1) e^2 / 2 in log M.
+    miss, log_level = _miss(power_table(law, powers), corners, log_ratio, log_level)
+    rough = curvature * miss**2 / 2.0 > _SMOOTH_ENOUGH * np.abs(log_level)
+    rough[some] = False
+    if rough.any():
+        log_ratio[rough], log_level[rough] = _search(power_table(law, powers[rough]), corners)
+    return np.exp(log_ratio), log_level
+
+
+def _miss(table: PowerTable, corners: Corners, log_rho: Floats, log_guess: Floats) -> tuple[Floats, Floats]:
+    """By how much the maximiser's own log ratio differs from log rho, and the level log M that goes with rho."""
+    factor, log_unit = scaled_factors(corners, table.powers)
+    search = Maximiser(table, factor, corners.without, corners.with_record)
+    unit = log_unit + table.log_scale - table.powers * log_rho
+    log_level, miss = log_guess - unit, np.zeros_like(log_rho)
+    for _ in range(_POLISH_ROUNDS):
+        miss, log_level = _step(search, corners, table.powers, log_rho, log_level)
+    return miss, log_level + unit
+
+
+def _step(
+    search: Maximiser, corners: Corners, power: Floats, log_rho: Floats, log_level: Floats
+) -> tuple[Floats, Floats]:
+    """One Newton step for the level log(M rho^P) at this rho: the maximiser's miss, and the next level."""
+    tilt = power / np.exp(log_rho)
+    moment, without, with_record = search.attained(
+        np.exp(-np.clip(log_level, -600.0, 600.0)),
+        (power - 1.0)[:, None] * corners.without,
+        -tilt[:, None] * corners.with_record,
+    )
+    tangent = tilt * with_record - (power - 1.0) * without
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A maximiser on which the tangent is negative: no level will do at this ratio.
+        own = np.where(tangent > 0.0, np.log(np.maximum(moment, 1e-260) / tangent), log_level)
+    return np.log(with_record / without) - log_rho, own
 
 
 def landmarks(powers: Floats) -> Indices:
-    """Every few of the powers on either side of 0, and the ends: enough to interpolate what is smooth in the power."""
+    """Some of the powers on either side of 0, evenly in log |p - 1/2|: enough to interpolate what is smooth there."""
     chosen: list[int] = []
     for side in (np.flatnonzero(powers > 0.0), np.flatnonzero(powers < 0.0)):
-        ranked = side[np.argsort(np.abs(powers[side]))]
-        chosen += [*ranked[::_EVERY].tolist(), *ranked[-1:].tolist()]
+        place = np.log(np.abs(powers[side] - 0.5))
+        last = -np.inf
+        for index in np.argsort(place):
+            if place[index] >= last + _SPACING or place[index] == place.max():
+                chosen.append(int(side[index]))
+                last = place[index]
     return np.unique(np.array(chosen, dtype=np.intp))
 
 
@@ -69,21 +111,13 @@ def _search(table: PowerTable, corners: Corners) -> tuple[Floats, Floats]:
     high = np.full(len(power), corners.log_ratio.max() + np.log1p(q * (spread - 1.0)))
     log_rho, log_level = np.clip(0.0, low, high), np.full(len(power), -np.log(corners.without.max()))
     before, before_miss = np.full(len(power), np.nan), np.full(len(power), np.nan)
+    miss = np.zeros(len(power))
     for _ in range(_ROUNDS):
-        tilt = power / np.exp(log_rho)
-        constant, slope = (power - 1.0)[:, None] * corners.without, -tilt[:, None] * corners.with_record
         for _ in range(_LEVEL_ROUNDS):
-            moment, without, with_record = search.attained(
-                np.exp(-np.clip(log_level, -600.0, 600.0)), constant, slope
-            )
-            tangent = tilt * with_record - (power - 1.0) * without
-            with np.errstate(divide="ignore", invalid="ignore"):
-                # A maximiser on which the tangent is negative: no level will do at this ratio.
-                own = np.where(tangent > 0.0, np.log(np.maximum(moment, 1e-260) / tangent), log_level)
+            miss, own = _step(search, corners, power, log_rho, log_level)
             change, log_level = np.abs(own - log_level).max(), own
             if change < _LEVEL_SETTLED:
                 break
-        miss = np.log(with_record / without) - log_rho
         if np.all((np.abs(miss) <= _SETTLED * np.abs(log_rho) + 1e-12) | (high - low <= 1e-9)):
             break
         low, high = np.where(miss >= 0.0, log_rho, low), np.where(miss <= 0.0, log_rho, high)
