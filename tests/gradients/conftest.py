@@ -1,6 +1,6 @@
 """Clipped sums by any method, ready to be compared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,15 @@ def agree() -> Callable[..., None]:
 @pytest.fixture
 def cross_entropy() -> Callable[[Tensor, Tensor], Tensor]:
     return record_losses
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tensors here are tiny: more threads only wait for each other, most of all when tests run side by side."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)
