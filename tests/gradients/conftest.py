@@ -93,7 +93,7 @@ def cross_entropy() -> Callable[[Tensor, Tensor], Tensor]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Tensors here are tiny: more threads only wait for each other, most of all when tests run side by side."""
+    """Tensors here are tiny: more threads would only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
