@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 TAIL = 9.0
 """The grid covers the normal variable from -TAIL to mu + TAIL; what lies outside (1e-19) is bounded apart."""
 STEP = 0.1
-GAUSS_POINTS = 6
+GAUSS_POINTS = 8
 SUBDIVISION = 16
 TAIL_CELLS = 48
 _BISECTIONS = 40

@@ -29,7 +29,9 @@ Indices = NDArray[np.intp]
 
 _BLOCK = 64
 _SMOOTH = 4.0
-"""Largest |p| mu times cell width at which six Gauss points integrate v^p to rounding."""
+"""Largest |p| mu times cell width at which the Gauss points of a cell integrate v^p to a relative 1e-11."""
+_VERY_SMOOTH = 2.0
+"""And to rounding."""
 _TRAPEZOID_MU = 5.0
 _TRAPEZOID_TAIL = 12.0
 _TRAPEZOID_ROUNDING = 1e-12
@@ -116,7 +118,8 @@ def _spread_gaps(grid: RatioGrid, powers: Floats, scale: Floats) -> Floats:
         chord = grid.left * ends[:, :-1] + grid.right * ends[:, 1:]
         flat = np.exp(p * grid.inner_log.ravel() - s).reshape(-1, *grid.inner_log.shape)
         integral = np.einsum("rck,ck->rc", flat, grid.inner_weights)
-        gaps[sure] = np.maximum(chord - integral - ROUNDING * chord, 0.0)
+        allowance = np.where(np.abs(p) * width <= _VERY_SMOOTH, ROUNDING, 100.0 * ROUNDING)
+        gaps[sure] = np.maximum(chord - integral - allowance * chord, 0.0)
     return gaps
 
 
