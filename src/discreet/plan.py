@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
+from discreet import schedules
 from discreet.accounting import (
     Accounting,
     Budget,
@@ -109,6 +110,13 @@ class Plan:
             },
             "noise": {"kind": "gaussian", "multiplier": self.noise.multiplier},
             "optimizer": {"name": self.optimizer.name, "settings": dict(self.optimizer.settings)},
+            "learning_rate": self.learning_rate,
+            "schedules": {
+                "learning_rate": schedules.to_json(self.learning_rate_schedule),
+                "noise": schedules.to_json(self.noise.schedule),
+                "clip_norm": schedules.to_json(self.clipping.schedule),
+            },
+            "average": self.average,
             "releases": self.releases,
         }
 

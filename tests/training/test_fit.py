@@ -268,6 +268,60 @@ class TestRefusals:
         with pytest.warns(UserWarning, match="not below 1/n"):
             discreet.fit(network(), data, RECIPE, discreet.Budget(epsilon=4.0, delta=0.01))
 
+    def test_dropout(self, tmp_path):
+        model = nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+        self.refused(tmp_path, "draws random numbers", model=model)
+
+    def test_a_layer_of_ones_own_that_draws_random_numbers(self, tmp_path):
+        class Jitter(nn.Module):
+            def forward(self, inputs):
+                return inputs + 0.01 * torch.randn_like(inputs)
+
+        self.refused(tmp_path, "draws random numbers", model=nn.Sequential(Jitter(), nn.Linear(5, 2)))
+
+    def test_dropout_that_never_drops_is_welcome(self, data):
+        model = nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.0), nn.Linear(4, 2))
+        assert discreet.fit(model, data, RECIPE, BUDGET).certificate.guarantee
+
+
+class TestAReleaseThatFailsHalfWay:
+    class Stumbling(torch.optim.SGD):
+        """Moves the weights and then fails, as an interrupt between two lines would."""
+
+        def step(self, closure=None):
+            super().step(closure)
+            raise KeyboardInterrupt
+
+    @pytest.fixture
+    def broken(self, data, plan, tmp_path, monkeypatch):
+        run = discreet.start(network(), data, plan, folder=tmp_path / "run", seed=1)
+        monkeypatch.setattr(run.state.optimizer, "__class__", self.Stumbling)
+        with pytest.raises(KeyboardInterrupt):
+            run.release()
+        monkeypatch.undo()
+        return run
+
+    @pytest.mark.parametrize("go_on", [discreet.Run.release, discreet.Run.save, discreet.conclude])
+    def test_it_cannot_be_gone_on_with_saved_or_concluded(self, broken, go_on):
+        with pytest.raises(UserError, match="half-way"):
+            go_on(broken)
+
+    def test_it_is_made_again_from_the_folder_with_the_same_result(self, broken, data, plan, tmp_path):
+        whole = discreet.fit(network(), data, RECIPE, BUDGET, seed=1)
+        broken.let_go()
+        run = discreet.resume(tmp_path / "run", network(), data, plan)
+        for _ in run:
+            pass
+        assert weights(discreet.conclude(run).model).equal(weights(whole.model))
+
+
+def test_a_closed_run_makes_no_more_releases(data, plan):
+    run = discreet.start(network(), data, plan)
+    run.release()
+    discreet.conclude(run)
+    with pytest.raises(UserError, match="closed"):
+        run.release()
+
 
 class TestRefusalsToResume:
     @pytest.fixture
@@ -281,6 +335,45 @@ class TestRefusalsToResume:
         other = discreet.DPSGD(expected_batch_size=50, releases=10, learning_rate=2.0).plan(len(data), BUDGET)
         with pytest.raises(UserError, match="other settings"):
             discreet.resume(interrupted.path, network(), data, other)
+
+    def test_other_records(self, plan, interrupted):
+        with pytest.raises(UserError, match="other records"):
+            discreet.resume(interrupted.path, network(), clouds(seed=1), plan)
+
+    def test_records_in_another_order(self, data, plan, interrupted):
+        with pytest.raises(UserError, match="other records"):
+            discreet.resume(interrupted.path, network(), data.select(torch.arange(199, -1, -1)), plan)
+
+    def test_other_frozen_weights(self, data, plan, tmp_path):
+        def half_frozen(seed):
+            torch.manual_seed(seed)
+            model = network()
+            nn.init.normal_(model[0].weight)
+            model[0].requires_grad_(False)
+            return model
+
+        run = discreet.start(half_frozen(0), data, plan, folder=tmp_path / "half")
+        run.let_go()
+        with pytest.raises(UserError, match="other frozen weights"):
+            discreet.resume(tmp_path / "half", half_frozen(1), data, plan)
+        discreet.resume(tmp_path / "half", half_frozen(0), data, plan).let_go()
+
+    def test_another_key(self, data, plan, interrupted):
+        interrupted.key.unlink()
+        discreet.RunKey.secret().save(interrupted.key)
+        with pytest.raises(CorruptFile, match="not the key"):
+            discreet.resume(interrupted.path, network(), data, plan)
+
+    def test_a_log_that_has_lost_its_end(self, data, plan, interrupted):
+        header = interrupted.events.read_bytes().splitlines(keepends=True)[0]
+        interrupted.events.write_bytes(header)
+        with pytest.raises(CorruptFile, match="lost its end"):
+            discreet.resume(interrupted.path, network(), data, plan)
+
+    def test_a_refusal_leaves_the_folder_free_for_the_next_attempt(self, data, plan, interrupted):
+        with pytest.raises(UserError):
+            discreet.resume(interrupted.path, nn.Linear(5, 2), data, plan)
+        discreet.resume(interrupted.path, network(), data, plan).let_go()
 
     def test_a_run_that_has_ended(self, data, plan, interrupted):
         run = discreet.resume(interrupted.path, network(), data, plan)

@@ -76,6 +76,7 @@ class PlannedFilter:
         self._plan = header.plan
         self._once = dict(header.plan.once)
         self._stops = np.cumsum([count for _, count in header.plan.releases], dtype=np.int64)
+        self._total = header.plan.total
         self._log = log
         self._charged = 0
         planned = self.certified_epsilon(header.budget.delta)
@@ -124,8 +125,8 @@ class PlannedFilter:
         return epsilon(self._plan.charges(), delta, accounting=header.accounting, calculus=header.calculus)
 
     def _check(self, release: int, event: Event, count: int) -> None:
-        if release + count > self._plan.total:
-            raise BudgetExhausted(f"all {self._plan.total} planned releases have been charged")
+        if release + count > self._total:
+            raise BudgetExhausted(f"all {self._total} planned releases have been charged")
         first = int(np.searchsorted(self._stops, release, side="right"))
         last = int(np.searchsorted(self._stops, release + count - 1, side="right"))
         for planned, _ in self._plan.releases[first : last + 1]:
@@ -224,4 +225,5 @@ def _limit(header: LogHeader) -> Floats:
     bound = budget.epsilon - math.log1p(-1.0 / order) + math.log(budget.delta * order) / (order - 1.0)
     if bound <= 0.0:
         raise UserError(f"order {order:g} is too small for epsilon {budget.epsilon:g}; choose a larger one")
-    return np.where(order == ORDERS, bound, np.inf)
+    # A hair less, so that the conversion back is not rounded across the budget.
+    return np.where(order == ORDERS, bound * (1.0 - 1e-12), np.inf)

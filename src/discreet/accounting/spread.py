@@ -34,6 +34,8 @@ MAX_DISTINCT = 48
 _MAX_GRID_EVENTS = 96
 _FINEST_RATIO = 1.04
 _SATURATED = 1e-3
+_SMALLEST_MULTIPLIER = 1e-150
+"""Below it nothing is private anyway, and squares leave the range of floats."""
 _WEIGHT_MARGIN = 1e-9
 
 
@@ -93,7 +95,8 @@ def merged(charges: Sequence[Charge]) -> list[Charge]:
         if _is_free(event):
             continue
         if isinstance(event, Gaussian) or (isinstance(event, PoissonGaussian) and event.sample_rate == 1.0):
-            precision += count / event.noise_multiplier**2
+            ratio = 1.0 / max(event.noise_multiplier, _SMALLEST_MULTIPLIER)
+            precision += count * ratio * ratio
         else:
             counts[event] = counts.get(event, 0) + count
     if precision > 0.0:

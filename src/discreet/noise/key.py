@@ -72,6 +72,11 @@ class RunKey:
         """Whether the key came from the operating system."""
         return self.seed is None
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells this key from another and says nothing else about it."""
+        return hashlib.blake2b(key=self.material, person=b"fingerprint", digest_size=16).hexdigest()
+
     def stream(self, purpose: str, release: int, trial: int = 0) -> Stream:
         """The random bits for one purpose in one trial of one release."""
         if len(purpose.encode()) > 16:

@@ -15,8 +15,10 @@ from discreet.optimizers import OptimizerChoice
 from discreet.plan import Clipping, Plan, fit_to_budget
 from discreet.sampling import PoissonSampler
 from discreet.schedules import Constant, Schedule
+from discreet.typed import require_types
 
 _DEFAULT_EPOCHS = 30.0
+MOST_RELEASES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +59,11 @@ class FirstOrder:
     average: float | None = None
 
     def __post_init__(self) -> None:
+        require_types(self)
         _at_least("expected_batch_size", self.expected_batch_size, 1)
         if self.releases is not None:
+            if self.releases > MOST_RELEASES:
+                raise UserError(f"releases is {self.releases}; a plan has at most {MOST_RELEASES:,}")
             _at_least("releases", self.releases, 1)
             if self.epochs is not None:
                 raise UserError("epochs and releases say the same thing; give one of them")
@@ -67,7 +72,7 @@ class FirstOrder:
             if value is not None and not (
                 isinstance(value, int | float) and math.isfinite(value) and value > 0
             ):
-                raise UserError(f"{name} is {value!r}; it is a finite number above 0")
+                raise UserError(f"{name} is {value}; it is a finite number above 0")
         if self.clipping not in ("flat", "layer-wise", "automatic"):
             raise UserError(f'clipping is {self.clipping!r}; it can be "flat", "layer-wise" or "automatic"')
         if self.average is not None and not 0 < self.average < 1:
@@ -99,6 +104,10 @@ class FirstOrder:
             )
         rate = self.expected_batch_size / examples
         releases = self.releases or max(1, round((self.epochs or _DEFAULT_EPOCHS) / rate))
+        if releases > MOST_RELEASES:
+            raise UserError(
+                f"epochs is {self.epochs}: that is {releases:.3g} releases; a plan has at most {MOST_RELEASES:,}"
+            )
         sampler = PoissonSampler(examples=examples, rate=rate)
         draft = Plan(
             recipe=self.name,
@@ -150,12 +159,9 @@ class FirstOrder:
             if name.endswith("_schedule"):
                 value = schedules.parse(value) if isinstance(value, str) else schedules.from_json(value)
             settings[name] = tuple(value) if isinstance(value, list) else value
-        try:
-            return cls(**settings)
-        except TypeError as error:
-            raise UserError(f"recipe {cls.name}: a setting has the wrong type ({error})") from None
+        return cls(**settings)
 
 
 def _at_least(name: str, value: float, least: int) -> None:
-    if not (isinstance(value, int) and value >= least):
+    if value < least:
         raise UserError(f"{name} is {value}; it is a whole number of at least {least}")

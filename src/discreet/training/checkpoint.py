@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from discreet.errors import CorruptFile, UserError
-from discreet.training.files import replace_atomically
+from discreet.training.files import write_bytes
 from discreet.training.state import TrainState
 
 _VERSION = 1
@@ -41,7 +41,8 @@ def save(path: Path, state: TrainState, *, plan: str, facts: dict[str, Any]) -> 
         "facts": facts,
     }
     metadata = {"discreet": json.dumps(record), "digest": _digest(tensors, json.dumps(record))}
-    replace_atomically(path, lambda temporary: save_file(tensors, temporary, metadata), mode=0o600)
+    # To bytes first: what writes them then reports a full disk as the operating system does.
+    write_bytes(path, to_bytes(tensors, metadata), mode=0o600)
 
 
 def load(path: Path, state: TrainState, *, plan: str) -> dict[str, Any]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import CorruptFile
 
 
-def replace_atomically(path: Path, write: Callable[[Path], None], *, mode: int = 0o644) -> None:
-    """Let `write` fill a temporary file, make it durable, and put it in the place of `path` in one move."""
+def write_bytes(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+    """Write a temporary file, make it durable, and put it in the place of `path` in one move."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     temporary = Path(name)
     try:
-        write(temporary)
+        temporary.write_bytes(content)
         temporary.chmod(mode)
         sync(temporary)
         temporary.replace(path)
@@ -39,7 +38,7 @@ def sync(path: Path) -> None:
 
 def write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
     """Write a text file atomically."""
-    replace_atomically(path, lambda temporary: _write(temporary, text), mode=mode)
+    write_bytes(path, text.encode(), mode=mode)
 
 
 def write_json(path: Path, record: Any) -> None:
@@ -55,7 +54,3 @@ def read_json(path: Path) -> Any:
         raise CorruptFile(f"{path} is missing; {path.parent} is not the folder of a run") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{path} is not valid JSON ({error})") from None
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -15,9 +15,10 @@ from discreet.accounting import Accounting, Budget
 from discreet.accounting.filter import open_filter
 from discreet.accounting.log import EventLog
 from discreet.data import Records
-from discreet.errors import UserError
-from discreet.gradients.batches import Batch, synthetic_like
+from discreet.errors import CorruptFile, UserError
+from discreet.gradients.batches import Batch, call_model, synthetic_like
 from discreet.gradients.engine import GradientEngine, Method
+from discreet.gradients.inspect import is_stochastic
 from discreet.gradients.layout import FlatLayout
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 Loss = Callable[[Any, Tensor], Tensor]
 
 _FORMAT = 1
+_REHEARSED = 256
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -76,8 +78,11 @@ def fit(
     """
     plan = recipe.plan(len(data), budget, accounting=accounting)
     run = start(model, data, plan, loss=loss, folder=folder, seed=seed, microbatch=microbatch)
-    drive(run, public=public, listeners=listeners, marks=marks)
-    return conclude(run)
+    try:
+        drive(run, public=public, listeners=listeners, marks=marks)
+        return conclude(run)
+    finally:
+        run.let_go()
 
 
 def start(
@@ -119,7 +124,7 @@ def start(
             stacklevel=2,
         )
     engine = GradientEngine(model, loss, FlatLayout.of(model), method=method, microbatch=microbatch)
-    rehearse(engine, plan, data)
+    rehearse(engine, model, plan, data)
     plan.optimizer.build([nn.Parameter(torch.zeros(1))])
     key = RunKey.secret() if seed is None else RunKey.from_seed(seed)
     if folder is None:
@@ -131,7 +136,7 @@ def start(
             key=key,
             filter=open_filter(plan.header(secure_noise=key.is_secret)),
         )
-    place = RunFolder.create(Path(folder))
+    place, log = RunFolder.create(Path(folder)), None
     try:
         key.save(place.key)
         write_json(place.settings, {"format": _FORMAT, "plan": plan.to_json(), "notes": notes or {}})
@@ -149,6 +154,8 @@ def start(
         )
         run.save()
     except BaseException:
+        if log is not None:
+            log.close()
         place.discard()
         raise
     return run
@@ -186,28 +193,70 @@ def resume(
     engine = GradientEngine(
         model, loss, FlatLayout.of(model), method=method, microbatch=microbatch, choices=facts["choices"]
     )
-    rehearse(engine, plan, data)
+    rehearse(engine, model, plan, data)
+    key = RunKey.load(place.key)
+    if key.fingerprint != facts["key"]:
+        raise CorruptFile(
+            f"{place.key} is not the key that the run began with; its releases cannot be made again"
+        )
     log = EventLog.resume(place.path)
-    run = Run(
-        plan,
-        model,
-        data,
-        engine=engine,
-        key=RunKey.load(place.key),
-        filter=open_filter(log.history.header, log),
-        log=log,
-        folder=place,
-        checkpoint_seconds=checkpoint_seconds,
-    )
-    checkpoint.load(place.checkpoint, run.state, plan=plan.digest())
+    try:
+        if log.charged < facts["releases"]:
+            raise CorruptFile(
+                f"{log.path} holds {log.charged} charges, and {place.checkpoint} was saved after {facts['releases']}: "
+                "the log has lost its end, or it belongs to another run"
+            )
+        run = Run(
+            plan,
+            model,
+            data,
+            engine=engine,
+            key=key,
+            filter=open_filter(log.history.header, log),
+            log=log,
+            folder=place,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+        for what, told in (
+            ("records", "other records"),
+            ("frozen", "a model with other frozen weights or buffers"),
+        ):
+            if run.facts()[what] != facts[what]:
+                raise UserError(f"{place.path} was started with {told}; it is resumed with the same ones")
+        checkpoint.load(place.checkpoint, run.state, plan=plan.digest())
+    except BaseException:
+        log.close()
+        raise
     return run
 
 
-def rehearse(engine: GradientEngine, plan: Plan, data: Records, records: int = 2) -> None:
-    """Send made-up records of the data's form through the engine: a model that cannot be trained says so now."""
+def rehearse(engine: GradientEngine, model: nn.Module, plan: Plan, data: Records) -> None:
+    """Send made-up records of the data's form through the engine: a model that cannot be trained says so now.
+
+    The engine also chooses its ways here, by records that are nobody's.
+    """
+    records = min(round(plan.sampler.expected_batch_size), _REHEARSED)
     inputs, targets = made_up(data, records, engine.layout.device)
-    out = engine.layout.zeros()
-    engine.clipped_sum(inputs, targets, plan.clipping.at(0, plan.releases), out, seed=0)
+    _refuse_randomness(model, inputs)
+    engine.clipped_sum(inputs, targets, plan.clipping.at(0, plan.releases), engine.layout.zeros())
+
+
+def _refuse_randomness(model: nn.Module, inputs: Batch) -> None:
+    """Refuse a model that draws random numbers in its forward pass, such as one with dropout.
+
+    Torch draws them for the whole batch at once: which mask a record gets depends on the records before it, so one
+    record more would change what all others contribute, by far more than the clip norm.
+    """
+    devices = [inputs.device] if isinstance(inputs, torch.Tensor) and inputs.is_cuda else []
+    with torch.random.fork_rng(devices=devices), torch.no_grad():
+        before = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in devices)]
+        call_model(model, inputs)
+        after = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in devices)]
+    if is_stochastic(model) or any(not now.equal(then) for now, then in zip(after, before, strict=True)):
+        raise UserError(
+            "the model draws random numbers in its forward pass (dropout, for example): set its probability to 0. "
+            "The draws of a record would depend on who else is in the batch"
+        )
 
 
 def made_up(data: Records, records: int, device: torch.device) -> tuple[Batch, Batch]:

@@ -16,6 +16,8 @@ from typing import Any, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from discreet.accounting.rounding import rounded_up
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
@@ -92,7 +94,7 @@ class Terminal:
     """A progress bar; where the output is not a terminal, one line per mark."""
 
     def __init__(self, console: Console, *, releases: int, budget: float, done: int = 0) -> None:
-        self._console, self._budget = console, budget
+        self._console, self._done = console, done
         self._progress: Progress | None = None
         self._task = TaskID(0)
         if console.is_terminal:
@@ -115,13 +117,13 @@ class Terminal:
 
     def mark(self, mark: Mark) -> None:
         """Show epsilon and accuracy."""
-        told = f"epsilon {mark.epsilon:.3f} of {mark.budget:g}"
+        told = f"epsilon {rounded_up(mark.epsilon, 3)} of {mark.budget:g}"
         if mark.accuracy is not None:
             told += f"  accuracy {mark.accuracy:.2%}"
         if self._progress:
             self._progress.update(self._task, completed=mark.release, told=told)
         else:
-            left = mark.seconds * (mark.of - mark.release) / mark.release
+            left = mark.seconds * (mark.of - mark.release) / (mark.release - self._done)
             self._console.print(
                 f"release {mark.release}/{mark.of}  {told}  {left:.0f} s left", highlight=False
             )

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import nn
 
-from discreet.training.files import replace_atomically
+from discreet.training.files import write_bytes
 
 
 def save_model(path: Path, model: nn.Module, *, facts: dict[str, Any]) -> None:
@@ -22,4 +22,4 @@ def save_model(path: Path, model: nn.Module, *, facts: dict[str, Any]) -> None:
         name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()
     }
     metadata = {"format": "pt", "discreet": json.dumps(facts)}
-    replace_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
+    write_bytes(path, to_bytes(tensors, metadata))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from discreet.errors import UserError
+from discreet.gradients.batches import tensors_of
 from discreet.gradients.engine import GradientEngine
 from discreet.gradients.layout import trainable_parameters
 from discreet.noise.gaussian import add_gaussian_
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _CHARGED_AT_ONCE = 16
+_RECORDS_COMPARED = 1024
 
 
 class Data(Protocol):
@@ -38,6 +42,11 @@ class Data(Protocol):
     @property
     def description(self) -> Description:
         """What is known of the records."""
+        ...
+
+    @property
+    def targets(self) -> Tensor:
+        """The targets of all records."""
         ...
 
     def batch(self, indices: Tensor) -> tuple[Any, Tensor]:
@@ -98,6 +107,8 @@ class Run(AbstractContextManager["Run"]):
         self.folder, self._checkpoint_seconds = folder, checkpoint_seconds
         self._last_checkpoint = time.monotonic()
         self._digest = plan.digest()
+        self._records = _records_fingerprint(data, key)
+        self._open, self._half_made = True, False
 
     @property
     def finished(self) -> bool:
@@ -110,15 +121,22 @@ class Run(AbstractContextManager["Run"]):
             yield self.release()
 
     def release(self) -> Release:
-        """Make the next release."""
+        """Make the next release.
+
+        A release that fails half-way may have moved the weights and not the counter. The next one would then put the
+        same noise on another sum, so the run refuses to go on; its checkpoint is whole.
+        """
+        self._require_whole()
         number = self.state.releases
         self._charge(number)
+        self._half_made = True
         stddev = self._private_gradient(number)
         scale = self.plan.sampler.expected_batch_size
         learning_rate = self.plan.learning_rate_at(number)
         self.state.step(
             learning_rate=learning_rate, noise_variance=(stddev / scale) ** 2, average=self.plan.average
         )
+        self._half_made = False
         self._save_now_and_then()
         return Release(
             number=number + 1,
@@ -153,7 +171,6 @@ class Run(AbstractContextManager["Run"]):
             targets.to(self.device),
             rule,
             self.state.gradient,
-            seed=int(self.key.stream("model", number).words(1)[0]) & (2**63 - 1),
         )
         add_gaussian_(self.state.gradient, stddev, self.key.stream("noise", number))
         self.state.gradient.div_(self.plan.sampler.expected_batch_size)
@@ -161,6 +178,7 @@ class Run(AbstractContextManager["Run"]):
 
     def save(self) -> None:
         """Write a checkpoint now."""
+        self._require_whole()
         if self.folder is not None:
             checkpoint.save(self.folder.checkpoint, self.state, plan=self._digest, facts=self.facts())
             self._last_checkpoint = time.monotonic()
@@ -169,6 +187,9 @@ class Run(AbstractContextManager["Run"]):
         """What a resumed run has to know to compute the very same numbers."""
         return {
             "choices": self.engine.choices,
+            "key": self.key.fingerprint,
+            "records": self._records,
+            "frozen": _frozen_fingerprint(self.model),
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
@@ -191,12 +212,50 @@ class Run(AbstractContextManager["Run"]):
         self.layout.bind(self.model, self.state.released())
         for _, parameter in trainable_parameters(self.model):
             parameter.data = parameter.data.clone()
+        self._open = False
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let another process, or another attempt in this one, take the folder."""
         if self.log is not None:
             self.log.close()
+
+    def _require_whole(self) -> None:
+        if not self._open:
+            raise UserError("the run is closed; start another one, or resume it from its folder")
+        if self._half_made:
+            raise UserError("the last release was broken off half-way; resume the run from its folder")
 
     def __exit__(self, *_: object) -> None:
         """Close the run."""
         self.close()
+
+
+def _records_fingerprint(data: Data, key: RunKey) -> str:
+    """What tells these records from others, under the secret key: the number, all targets, and some of the inputs.
+
+    A run resumed on other records would put old noise on new sums.
+    """
+    some = torch.linspace(0, len(data) - 1, min(len(data), _RECORDS_COMPARED)).long()
+    digest = hashlib.blake2b(key=key.material, person=b"records", digest_size=16)
+    inputs, targets = data.batch(some)
+    for tensor in (*tensors_of(inputs), targets, data.targets):
+        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _frozen_fingerprint(model: nn.Module) -> str:
+    """What tells the model's frozen parameters and buffers from others."""
+    trained = {name for name, _ in trainable_parameters(model)}
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in model.state_dict().items():
+        if name not in trained and not any(
+            tensor.data_ptr() == p.data_ptr() for _, p in trainable_parameters(model)
+        ):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def on_device(inputs: Any, device: torch.device) -> Any:
