@@ -79,7 +79,8 @@ def test_a_schedule_on_the_grid_costs_what_its_parts_cost(monkeypatch, calculus)
     ]
     as_they_are = epsilon(charges, 1e-5, calculus=calculus)
     monkeypatch.setattr(spreading, "MAX_DISTINCT", 20)
-    assert len(few_distinct(charges)[0][0]) > 1
+    monkeypatch.setattr(spreading, "_MAX_EXACT", 20)
+    assert max(len(mixture) for mixture, _ in few_distinct(charges)) > 1
     on_the_grid = epsilon(charges, 1e-5, calculus=calculus)
     assert as_they_are * (1 - 1e-6) <= on_the_grid <= as_they_are * (1.005 if calculus == "pld" else 1.02)
 
@@ -92,6 +93,25 @@ def test_many_different_events_are_brought_onto_few():
     ]
     distinct = {part for mixture, _ in few_distinct(charges) for _, part in mixture}
     assert len(distinct) <= 96
+
+
+def test_a_grid_that_would_save_nothing_is_not_used():
+    rng = np.random.default_rng(3)
+    charges = [
+        (PoissonGaussian(sample_rate=float(r), noise_multiplier=float(s)), 1)
+        for r, s in zip(rng.uniform(1e-3, 0.5, 70), rng.uniform(0.5, 50.0, 70), strict=True)
+    ]
+    assert few_distinct(charges) == [(((1.0, event),), count) for event, count in charges]
+
+
+def test_a_long_schedule_becomes_few_mixtures():
+    charges = [
+        (PoissonGaussian(sample_rate=0.01, noise_multiplier=float(s)), 1)
+        for s in np.linspace(2.0, 1.0, 50_000)
+    ]
+    terms = few_distinct(charges)
+    assert sum(count for _, count in terms) == 50_000
+    assert len(terms) <= 64 * 97
 
 
 def test_gaussian_releases_join_exactly_and_free_ones_vanish():
