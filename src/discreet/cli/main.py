@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     _data(commands.add_parser("data", help="get a data set, or write a schema template for a table"))
     _certificate(commands.add_parser("certificate", help="recompute a run's certificate from its event log"))
     _recipes(commands.add_parser("recipes", help="list the recipes and their settings"))
+    _bench(commands.add_parser("bench", help="measure speed on this machine"))
     return top
 
 
@@ -266,6 +267,21 @@ def _certificate(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="RUN", help="the folder of a run")
     command.add_argument("--json", action="store_true", help="print the certificate as JSON")
     command.set_defaults(run=_lazily("certificate", "certificate"))
+
+
+def _bench(command: argparse.ArgumentParser) -> None:
+    commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    speed = commands.add_parser("speed", help="a private step against a plain one, next to other libraries")
+    speed.add_argument("settings", nargs="*", metavar="MODEL:BATCH", help="such as M1:2048 (default: all)")
+    speed.add_argument("--no-memory", action="store_true", help="do not measure peak memory")
+    speed.add_argument("--output", type=Path, metavar="JSON", help="write the measurements to a file")
+    speed.set_defaults(run=_lazily("bench", "speed"), rounds=11)
+    noise = commands.add_parser("noise", help="the noise's share of a release")
+    noise.set_defaults(run=_lazily("bench", "noise"), rounds=7)
+    accounting = commands.add_parser("accounting", help="how long the accountant takes")
+    accounting.set_defaults(run=_lazily("bench", "accounting"), rounds=5)
+    for each in (speed, noise, accounting):
+        each.add_argument("--rounds", type=int, help="how often everything is measured; medians are shown")
 
 
 def _recipes(command: argparse.ArgumentParser) -> None:
