@@ -82,5 +82,33 @@ def test_the_moments_behind_the_bounds_are_the_plain_ones_from_above(rate, sigma
     np.testing.assert_allclose(moments, expected, rtol=3e-3, atol=1e-10)
 
 
+@pytest.mark.parametrize("sigma", [0.05, 0.3])
+def test_full_batches_with_little_noise_are_symmetric_far_into_the_losses(sigma):
+    """Removing a record looks at ratios far below 1, where a distance from 1 has no digits left."""
+    law, epsilons = (
+        LikelihoodRatio(1.0, sigma),
+        np.array([0.1, 1.0, 0.3 / sigma**2, 0.5 / sigma**2, 0.6 / sigma**2]),
+    )
+    for profile in (
+        exact_profile(law, acceptance_corners(constant(1.0 - 1e-12))),
+        hidden_profile(
+            law,
+            acceptance_corners(
+                Acceptance(
+                    sample_rate=0.0,
+                    low=0.3,
+                    high=0.3 * (1 + 1e-9),
+                    low_rejection=0.7 - 3e-10,
+                    high_rejection=0.7,
+                )
+            ),
+        ),
+        same_batch.hidden_profile(law, 1.0, 1.0),
+    ):
+        np.testing.assert_allclose(profile.remove(epsilons), profile.add(epsilons), rtol=3e-2)
+        reference = privacy_profile(plain(1.0, sigma), Accounting.HIDDEN).remove(epsilons)
+        assert np.all(profile.remove(epsilons) >= reference * (1.0 - 1e-9))
+
+
 def test_a_memory_that_keeps_nothing_is_the_plain_multiplier():
     assert memory_multiplier(1.7, 1.0) == 1.7

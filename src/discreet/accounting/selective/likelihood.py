@@ -114,8 +114,11 @@ class LikelihoodRatio:
     def _log_strike(self, t: Floats) -> Floats:
         """Log s where v > t means L > s; -inf where every v exceeds t."""
         q = self.sample_rate
+        over = t - (1.0 - q)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(t > 1.0 - q, np.log1p(np.maximum((t - 1.0) / q, -1.0)), -np.inf))
+            # Near 1 the distance from 1 has the digits, near 1 - q (0, for full batches) that from there.
+            near = np.log1p(np.maximum((t - 1.0) / q, -1.0))
+            return np.asarray(np.where(over > 0.0, np.where(over < q / 2.0, np.log(over / q), near), -np.inf))
 
 
 @dataclass(frozen=True)
