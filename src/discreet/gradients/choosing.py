@@ -9,8 +9,8 @@ from discreet.gradients.contributions import Contribution
 
 Way = Callable[[], Contribution]
 
-_ROUNDS = 3
-_HOPELESS = 4.0
+_ROUNDS = 2
+_HOPELESS = 3.0
 
 
 class Choices:

@@ -28,7 +28,7 @@ _METHODS = ("auto", "fused", "functional", "loop")
 
 # Ways are timed on so many records and bytes at most, so that setting up stays short.
 _MOST_RECORDS_TO_TIME = 256
-_MOST_BYTES_TO_TIME = 2**27
+_MOST_BYTES_TO_TIME = 2**26
 # Larger microbatches are no faster, and take more memory.
 _MOST_RECORDS_AT_ONCE = 1024
 

@@ -19,7 +19,7 @@ from discreet.gradients.tape import Tape
 from discreet.gradients.weighing import Weighing
 
 _FORMATS = ("contiguous", "channels last")
-_ROUNDS = 5
+_ROUNDS = 4
 
 
 class FusedSums:
