@@ -40,14 +40,13 @@ def run_engine(
     *,
     rule: ClippingRule = FlatClipping(clip_norm=0.5),  # noqa: B008
     loss: Callable[[Any, Any], Tensor] = squared_outputs,
-    seed: int | None = None,
     **settings: Any,
 ) -> Outcome:
     """The clipped sum of one batch."""
     layout = FlatLayout.of(model)
     engine = GradientEngine(model, loss, layout, **settings)
     total = torch.full((layout.size,), float("nan"), dtype=layout.dtype)
-    report = engine.clipped_sum(inputs, targets, rule, total, seed=seed)
+    report = engine.clipped_sum(inputs, targets, rule, total)
     return Outcome(
         total=total,
         norms=report.norms.reveal_to_mechanism(),

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import UserError
+from discreet.gradients import FlatClipping
 
 
 class Centred(nn.Module):
@@ -66,20 +67,42 @@ def test_a_loss_for_each_record_is_accepted(run, cross_entropy) -> None:
     assert run(nn.Linear(4, 2), INPUTS, TARGETS, loss=cross_entropy).total.isfinite().all()
 
 
-def test_dropout_needs_a_seed_and_is_reproducible_with_it(run) -> None:
-    model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
-    with pytest.raises(UserError, match="give a seed"):
-        run(model, INPUTS, TARGETS)
-    for method in ("fused", "functional"):
-        once, again, other = (
-            run(model, INPUTS, TARGETS, method=method, seed=seed).total for seed in (1, 1, 2)
-        )
-        assert torch.equal(once, again)
-        assert not torch.equal(once, other)
+class Jittering(nn.Module):
+    """Noise of its own making, which no list of layers knows."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs + 0.1 * torch.randn_like(inputs)
 
 
-def test_dropout_leaves_the_global_random_state_alone(run) -> None:
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (nn.Dropout(0.5), r"1 \(Dropout\) draws random numbers"),
+        (nn.RReLU(), r"1 \(RReLU\) draws random numbers"),
+        (Jittering(), "draws random numbers in its forward pass"),
+    ],
+)
+@pytest.mark.parametrize("method", ["auto", "fused", "functional", "loop"])
+def test_a_model_that_draws_random_numbers_is_refused(run, layer, message, method) -> None:
+    with pytest.raises(UserError, match=message):
+        run(nn.Sequential(nn.Linear(4, 8), layer, nn.Linear(8, 2)), INPUTS, TARGETS, method=method)
+
+
+def test_dropout_that_is_switched_off_is_accepted(run) -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+    assert run(model.eval(), INPUTS, TARGETS).total.isfinite().all()
+
+
+def test_dropout_that_is_switched_on_later_is_refused_then(run) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2)).eval()
+    engine = run(model, INPUTS, TARGETS).engine
+    model.train()
+    with pytest.raises(UserError, match="draws random numbers"):
+        engine.clipped_sum(INPUTS, TARGETS, FlatClipping(clip_norm=1.0), engine.layout.zeros())
+
+
+def test_the_engine_leaves_the_global_random_state_alone(run) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     before = torch.random.get_rng_state()
-    run(model, INPUTS, TARGETS, seed=3)
+    run(model, INPUTS, TARGETS)
     assert torch.equal(torch.random.get_rng_state(), before)

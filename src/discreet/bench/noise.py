@@ -83,7 +83,7 @@ def _measure(name: str, shape: tuple[int, ...], classes: int, batch: int, *, tur
     inputs, targets = torch.randn(batch, *shape), torch.randint(classes, (batch,))
     gradient, plain = layout.zeros(), layout.zeros()
     peers: dict[str, Callable[[], object]] = {
-        "gradients": lambda: engine.clipped_sum(inputs, targets, rule, gradient, seed=0),
+        "gradients": lambda: engine.clipped_sum(inputs, targets, rule, gradient),
         "secure": lambda: add_gaussian_(gradient, 1.0, key.stream("noise", 0)),
         "torch_normal": lambda: gradient.add_(plain.normal_()),
     }

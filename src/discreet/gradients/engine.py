@@ -14,7 +14,7 @@ from discreet.gradients.batches import Batch, batch_size, rows_of, signature, sy
 from discreet.gradients.clipping import ClippingRule, FlatClipping
 from discreet.gradients.functional import LoopedGradients, VectorizedGradients
 from discreet.gradients.fused import FusedSums
-from discreet.gradients.inspect import is_stochastic, probe_independence, refuse_mixing_modules
+from discreet.gradients.inspect import probe_independence, refuse_mixing_modules, refuse_random_modules
 from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import Loss, RecordLoss
 from discreet.gradients.memory import activation_bytes
@@ -68,8 +68,8 @@ class GradientEngine:
 
     Where several processes share the work, each sums its own records; the sums are added, once.
 
-    Layers that draw random numbers (dropout) need a `seed` for each sum; with it the sum is a function of its
-    arguments and of the microbatch size, which is among `choices`.
+    A model that draws random numbers in its forward pass (dropout) is refused: known layers by name, others by
+    what they do to torch's generator.
 
     Args:
         model: The network; in training mode unless the caller chose otherwise. Its parameters are read at
@@ -137,9 +137,7 @@ class GradientEngine:
             "ways": dict(self._fused.choices.chosen),
         }
 
-    def clipped_sum(
-        self, inputs: Batch, targets: Batch, rule: ClippingRule, out: Tensor, *, seed: int | None = None
-    ) -> ClipReport:
+    def clipped_sum(self, inputs: Batch, targets: Batch, rule: ClippingRule, out: Tensor) -> ClipReport:
         """Write the clipped sum (not mean) of the records' gradients into the flat `out`.
 
         Args:
@@ -147,15 +145,11 @@ class GradientEngine:
             targets: The same for the loss.
             rule: The clipping rule.
             out: A flat vector of the layout, in the parameters' type; overwritten.
-            seed: For models with dropout: fixes its draws. Never a seed of the noise.
         """
         self._layout.check(out)
         if out.dtype != self._layout.dtype:
             raise ValueError(f"out must have the parameters' type {self._layout.dtype}, got {out.dtype}")
-        if seed is None and is_stochastic(self._losses.model):
-            raise UserError(
-                "the model has active dropout: give a seed for each sum, or set its probability to 0"
-            )
+        refuse_random_modules(self._losses.model)
         weighing = Weighing.of(rule, self._layout)
         size = batch_size(inputs, targets)
         out.zero_()
@@ -164,9 +158,6 @@ class GradientEngine:
         full_precision = torch.autocast(self._layout.device.type, enabled=False)
         with full_precision:
             self._prepare(inputs, targets)
-        with full_precision, torch.random.fork_rng(devices=[], enabled=seed is not None):
-            if seed is not None:
-                torch.manual_seed(seed)
             try:
                 return self._report(*self._sum(inputs, targets, weighing, out))
             except UnsupportedError as error:

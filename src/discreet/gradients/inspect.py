@@ -23,19 +23,26 @@ def refuse_mixing_modules(model: nn.Module) -> None:
             raise UserError(f"{where} mixes the records of a batch: use nn.GroupNorm instead")
 
 
-def is_stochastic(model: nn.Module) -> bool:
-    """Whether a layer that is known to draw random numbers in its forward pass is active."""
-    dropouts = (nn.modules.dropout._DropoutNd,)
-    for module in model.modules():
-        if not module.training:
-            continue
-        if isinstance(module, dropouts) and module.p > 0:
-            return True
-        if isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0:
-            return True
-        if isinstance(module, nn.RReLU):
-            return True
-    return False
+def refuse_random_modules(model: nn.Module) -> None:
+    """Refuse layers that draw random numbers in their forward pass, such as dropout.
+
+    Torch draws them for the whole batch at once: which mask a record gets depends on the records before it. One
+    record more would change what all others contribute, by far more than any clip norm.
+    """
+    for name, module in model.named_modules():
+        if module.training and _draws(module):
+            raise UserError(
+                f"{name or 'the model'} ({type(module).__name__}) draws random numbers, and what a record draws "
+                "depends on who else is in the batch: set its probability to 0"
+            )
+
+
+def _draws(module: nn.Module) -> bool:
+    if isinstance(module, nn.modules.dropout._DropoutNd):
+        return module.p > 0
+    if isinstance(module, nn.RNNBase | nn.MultiheadAttention):
+        return module.dropout > 0
+    return isinstance(module, nn.RReLU)
 
 
 def probe_independence(losses: RecordLoss, inputs: Batch, targets: Batch) -> None:
@@ -58,8 +65,14 @@ def probe_independence(losses: RecordLoss, inputs: Batch, targets: Batch) -> Non
         )
 
 
+def _random_state() -> list[Tensor]:
+    """The state of torch's generators."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return [torch.get_rng_state(), *cuda]
+
+
 class _Probe:
-    """The losses of made-up records under fixed randomness, with the model's state left as it was."""
+    """The losses of made-up records, with the model's state left as it was."""
 
     def __init__(self, losses: RecordLoss, inputs: Batch, targets: Batch, generator: torch.Generator) -> None:
         self._losses = losses
@@ -87,9 +100,14 @@ class _Probe:
         """One loss per record."""
         before = {name: buffer.clone() for name, buffer in self._losses.model.named_buffers()}
         try:
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                torch.manual_seed(0)
+            state = _random_state()
+            with torch.no_grad():
                 losses = self._losses(self.inputs, self.targets)
+            if not all(now.equal(then) for now, then in zip(_random_state(), state, strict=True)):
+                raise UserError(
+                    "the model draws random numbers in its forward pass, and what a record draws depends on who else "
+                    "is in the batch: it cannot be trained privately"
+                )
             for name, buffer in self._losses.model.named_buffers():
                 if not torch.equal(buffer, before[name]):
                     raise UserError(

@@ -16,9 +16,8 @@ from discreet.accounting.filter import open_filter
 from discreet.accounting.log import EventLog
 from discreet.data import Records
 from discreet.errors import CorruptFile, UserError
-from discreet.gradients.batches import Batch, call_model, synthetic_like
+from discreet.gradients.batches import Batch, synthetic_like
 from discreet.gradients.engine import GradientEngine, Method
-from discreet.gradients.inspect import is_stochastic
 from discreet.gradients.layout import FlatLayout
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
@@ -124,7 +123,7 @@ def start(
             stacklevel=2,
         )
     engine = GradientEngine(model, loss, FlatLayout.of(model), method=method, microbatch=microbatch)
-    rehearse(engine, model, plan, data)
+    rehearse(engine, plan, data)
     plan.optimizer.build([nn.Parameter(torch.zeros(1))])
     key = RunKey.secret() if seed is None else RunKey.from_seed(seed)
     if folder is None:
@@ -193,7 +192,7 @@ def resume(
     engine = GradientEngine(
         model, loss, FlatLayout.of(model), method=method, microbatch=microbatch, choices=facts["choices"]
     )
-    rehearse(engine, model, plan, data)
+    rehearse(engine, plan, data)
     key = RunKey.load(place.key)
     if key.fingerprint != facts["key"]:
         raise CorruptFile(
@@ -230,33 +229,14 @@ def resume(
     return run
 
 
-def rehearse(engine: GradientEngine, model: nn.Module, plan: Plan, data: Records) -> None:
+def rehearse(engine: GradientEngine, plan: Plan, data: Records) -> None:
     """Send made-up records of the data's form through the engine: a model that cannot be trained says so now.
 
     The engine also chooses its ways here, by records that are nobody's.
     """
     records = min(round(plan.sampler.expected_batch_size), _REHEARSED)
     inputs, targets = made_up(data, records, engine.layout.device)
-    _refuse_randomness(model, inputs)
     engine.clipped_sum(inputs, targets, plan.clipping.at(0, plan.releases), engine.layout.zeros())
-
-
-def _refuse_randomness(model: nn.Module, inputs: Batch) -> None:
-    """Refuse a model that draws random numbers in its forward pass, such as one with dropout.
-
-    Torch draws them for the whole batch at once: which mask a record gets depends on the records before it, so one
-    record more would change what all others contribute, by far more than the clip norm.
-    """
-    devices = [inputs.device] if isinstance(inputs, torch.Tensor) and inputs.is_cuda else []
-    with torch.random.fork_rng(devices=devices), torch.no_grad():
-        before = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in devices)]
-        call_model(model, inputs)
-        after = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in devices)]
-    if is_stochastic(model) or any(not now.equal(then) for now, then in zip(after, before, strict=True)):
-        raise UserError(
-            "the model draws random numbers in its forward pass (dropout, for example): set its probability to 0. "
-            "The draws of a record would depend on who else is in the batch"
-        )
 
 
 def made_up(data: Records, records: int, device: torch.device) -> tuple[Batch, Batch]:
