@@ -11,7 +11,6 @@ from torch import nn
 from discreet import models
 from discreet.errors import UserError
 from discreet.models.activations import TemperedSigmoid, activation
-from discreet.models.recurrent import LSTM
 
 SMALL = {
     "resnet18-gn": {"width": 8, "groups": 4},
@@ -166,21 +165,6 @@ def test_a_tempered_sigmoid_is_tanh_unless_told_otherwise() -> None:
 def test_constants_that_cannot_be_read_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="activation is"):
         activation(name)
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_the_lstm_is_torchs(backward: bool) -> None:
-    torch.manual_seed(0)
-    ours = LSTM(3, 4, backward=backward)
-    theirs = nn.LSTM(3, 4, batch_first=True)
-    with torch.no_grad():
-        theirs.weight_ih_l0.copy_(ours.inputs.weight)
-        theirs.bias_ih_l0.copy_(ours.inputs.bias)
-        theirs.weight_hh_l0.copy_(ours.recurrent.weight)
-        theirs.bias_hh_l0.zero_()
-    sequence = torch.randn(2, 6, 3)
-    expected = theirs(sequence.flip(1))[0].flip(1) if backward else theirs(sequence)[0]
-    assert torch.allclose(ours(sequence), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", TEXT_MODELS)
