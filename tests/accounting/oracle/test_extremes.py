@@ -226,3 +226,23 @@ def test_the_best_visible_renyi_bound_is_above_the_worst_explicit_gate_at_every_
         for side, add in enumerate((True, False)):
             law = trial_law(silent_train(setting), worst_visible(setting, order, add=add)[1], order)
             assert exact_visible_rdp(law, order)[side] <= curve[order == ORDERS][0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("accounting", [Accounting.VISIBLE, Accounting.HIDDEN])
+@pytest.mark.parametrize("rate", [1.0, 1 - 1e-12, 1 - 1e-6])
+def test_hardly_noisy_full_batches_keep_their_profile_in_both_directions(accounting, rate):
+    """The gate says next to nothing here, so the profile is that of the plain Gaussian, thinned if trials are seen."""
+    event = replace(
+        GATED,
+        sample_rate=rate,
+        noise_multiplier=0.1,
+        gate_rate=1e-7,
+        gate_multiplier=300.0,
+        gate_threshold=0.0,
+    )
+    epsilons = np.array([0.5, 5.0, 20.0, 40.0, 60.0])
+    plain = privacy_profile(PoissonGaussian(sample_rate=rate, noise_multiplier=0.1), accounting)
+    share = 1.0 if accounting is Accounting.HIDDEN else event.acceptance.low
+    for side in ("add", "remove"):
+        bound, floor = (getattr(p, side)(epsilons) for p in (privacy_profile(event, accounting), plain))
+        assert (bound >= share * floor * (1 - 1e-9)).all()
