@@ -46,7 +46,9 @@ class Clipping:
         if factor == 1.0:
             return self.rule
         rule: ClippingRule = replace(cast(Any, self.rule), clip_norm=self.rule.sensitivity * factor)
-        assert math.isclose(rule.sensitivity, self.rule.sensitivity * factor), "a rule's clip norm is its sensitivity"
+        assert math.isclose(rule.sensitivity, self.rule.sensitivity * factor), (
+            "a rule's clip norm is its sensitivity"
+        )
         return rule
 
 

@@ -137,7 +137,9 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
 def from_json(record: dict[str, Any]) -> Schedule:
     """The schedule that `to_json` wrote."""
     if not isinstance(record, dict):
-        raise UserError(f"a schedule is {record!r}; it is a text such as cosine:end=0.1, or a table with a kind")
+        raise UserError(
+            f"a schedule is {record!r}; it is a text such as cosine:end=0.1, or a table with a kind"
+        )
     settings = dict(record)
     kind = settings.pop("kind", None)
     if kind not in _KINDS:
