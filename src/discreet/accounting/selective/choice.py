@@ -79,12 +79,14 @@ def chosen_corners(law: LikelihoodRatio, choice: BufferedChoice) -> Corners:
 def _tail_range(law: LikelihoodRatio, gate: LossGate) -> float:
     """e_G, the range of log G_D'(s) / G_D(s) over s.
 
-    The tails of two accepted scores with metrics +-C_v have a ratio between kappa, far below the threshold t, and
-    that of their densities at t (the ratio is monotone, because the scores have a monotone likelihood ratio). It
+    The tails of two accepted scores, with metrics anywhere in [-C_v, C_v], have a ratio that is monotone in s, because
+    the scores have a monotone likelihood ratio. So it lies between that far below the threshold t, at most kappa, and
+    that of the densities at t, which is largest between the metric nearest to t and the one farthest from it. It
     bounds how much the tail reweights both the training and the validation batch of the other candidate.
     """
-    kappa = gate.kappa
-    largest = max(kappa, math.exp(min(max(gate.threshold, 0.0) / (2.0 * gate.noise_multiplier**2), 700.0)))
+    kappa, far = gate.kappa, abs(gate.threshold)
+    exponent = (1.0 + far) ** 2 / 8.0 if far <= 1.0 else far / 2.0
+    largest = max(kappa, math.exp(min(exponent / gate.noise_multiplier**2, 700.0)))
     if not largest <= LARGEST_RATIO:
         return math.inf
     low, high = law.mean_range(largest)
