@@ -169,26 +169,11 @@ def buffered(
         gate_multiplier=gate_multiplier,
         gate_threshold=gate_threshold,
     )
-    release = BufferedRelease(
-        sample_rate=sample_rate,
-        noise_multiplier=noise_multiplier,
-        gate_rate=gate_rate,
-        gate_multiplier=gate_multiplier,
-        gate_threshold=gate_threshold,
-        candidates=candidates,
-        tie=tie,
-        charge_all=charge_all,
-    )
-    scored = ScoredTrial(
-        sample_rate=sample_rate,
-        noise_multiplier=noise_multiplier,
-        gate_rate=gate_rate,
-        gate_multiplier=gate_multiplier,
-        gate_threshold=gate_threshold,
-    )
+    shared = {name: value for name, value in single.trial.to_json().items() if name != "kind"}
+    release = BufferedRelease(**shared, candidates=candidates, tie=tie, charge_all=charge_all)
     return Mechanism(
         name="dpsgd-br",
-        trial=scored if candidates > 1 else single.trial,
+        trial=ScoredTrial(**shared) if candidates > 1 else single.trial,
         release=release if candidates > 1 else single.release,
         claims=single.claims,
         acceptance=single.acceptance,

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from discreet.accounting import Accounting, Budget
-from discreet.accounting.filter import open_filter
 from discreet.accounting.log import EventLog
 from discreet.data import Records
 from discreet.errors import CorruptFile, UserError
@@ -127,30 +126,14 @@ def start(
     plan.optimizer.build([nn.Parameter(torch.zeros(1))])
     key = RunKey.secret() if seed is None else RunKey.from_seed(seed)
     if folder is None:
-        return Run(
-            plan,
-            model,
-            data,
-            engine=engine,
-            key=key,
-            filter=open_filter(plan.header(secure_noise=key.is_secret)),
-        )
+        return Run(plan, model, data, engine=engine, key=key)
     place, log = RunFolder.create(Path(folder)), None
     try:
         key.save(place.key)
         write_json(place.settings, {"format": _FORMAT, "plan": plan.to_json(), "notes": notes or {}})
         log = EventLog.create(place.path, plan.header(secure_noise=key.is_secret))
-        run = Run(
-            plan,
-            model,
-            data,
-            engine=engine,
-            key=key,
-            filter=open_filter(log.history.header, log),
-            log=log,
-            folder=place,
-            checkpoint_seconds=checkpoint_seconds,
-        )
+        run = Run(plan, model, data, engine=engine, key=key, log=log, folder=place)
+        run.checkpoint_seconds = checkpoint_seconds
         run.save()
     except BaseException:
         if log is not None:
@@ -205,17 +188,8 @@ def resume(
                 f"{log.path} holds {log.charged} charges, and {place.checkpoint} was saved after {facts['releases']}: "
                 "the log has lost its end, or it belongs to another run"
             )
-        run = Run(
-            plan,
-            model,
-            data,
-            engine=engine,
-            key=key,
-            filter=open_filter(log.history.header, log),
-            log=log,
-            folder=place,
-            checkpoint_seconds=checkpoint_seconds,
-        )
+        run = Run(plan, model, data, engine=engine, key=key, log=log, folder=place)
+        run.checkpoint_seconds = checkpoint_seconds
         for what, told in (
             ("records", "other records"),
             ("frozen", "a model with other frozen weights or buffers"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from discreet.accounting.filter import open_filter
 from discreet.errors import UserError
 from discreet.gradients.batches import tensors_of
 from discreet.gradients.engine import GradientEngine
@@ -25,7 +26,6 @@ from discreet.training.odometer import Odometer
 from discreet.training.state import TrainState
 
 if TYPE_CHECKING:
-    from discreet.accounting.filter import PrivacyFilter
     from discreet.accounting.log import EventLog
     from discreet.data import Description
 
@@ -78,10 +78,13 @@ class Run(AbstractContextManager["Run"]):
         data: the private records.
         engine: where clipped sums of the model's gradients come from.
         key: the randomness.
-        filter: asked before every release; a release that it has charged before costs nothing again.
-        log: where the filter writes its charges; closed with the run.
+        log: where charges are written, and those of an interrupted run are found; closed with the run.
         folder: where to save the state; without one the run lives in memory.
+
+    Attributes:
+        filter: asked before every release; a release that it has charged before costs nothing again.
         checkpoint_seconds: at least so much time lies between two checkpoints; 0 saves after every release.
+        stop_requested: set it, and the run ends after the release that is being made.
     """
 
     def __init__(
@@ -92,10 +95,8 @@ class Run(AbstractContextManager["Run"]):
         *,
         engine: GradientEngine,
         key: RunKey,
-        filter: PrivacyFilter,
         log: EventLog | None = None,
         folder: RunFolder | None = None,
-        checkpoint_seconds: float = 30.0,
     ) -> None:
         self.plan, self.model, self.data, self.key = plan, model, data, key
         self.engine, self.layout = engine, engine.layout
@@ -103,8 +104,10 @@ class Run(AbstractContextManager["Run"]):
         self.device = self.state.parameters.device
         self.odometer = Odometer(plan)
         self.stop_requested = False
-        self.filter, self.log = filter, log
-        self.folder, self._checkpoint_seconds = folder, checkpoint_seconds
+        self.folder, self.log = folder, log
+        promise = plan.header(secure_noise=key.is_secret) if log is None else log.history.header
+        self.filter = open_filter(promise, log)
+        self.checkpoint_seconds = 30.0
         self._last_checkpoint = time.monotonic()
         self._digest = plan.digest()
         self._records = _records_fingerprint(data, key)
@@ -195,7 +198,7 @@ class Run(AbstractContextManager["Run"]):
         }
 
     def _save_now_and_then(self) -> None:
-        if self.finished or time.monotonic() - self._last_checkpoint >= self._checkpoint_seconds:
+        if self.finished or time.monotonic() - self._last_checkpoint >= self.checkpoint_seconds:
             self.save()
 
     @contextmanager
