@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "discreet"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("accounting",),
-    ("schedules",),
+    ("schedules", "typed"),
     ("noise", "sampling", "gradients", "data", "models", "memory", "gates", "optimizers", "adambc"),
     ("plan",),
     ("recipes",),

@@ -175,19 +175,3 @@ def test_a_full_disk_before_the_run_begins_leaves_no_folder(
     fill_the_disk(monkeypatch, after=1)
     assert discreet(arrays()).code == 2
     assert not Path("out").exists()
-
-
-def test_a_full_disk_that_safetensors_tells_of_in_words(
-    discreet: Discreet, arrays: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from safetensors import SafetensorError
-
-    from discreet.training import checkpoint
-
-    def full(*_: object) -> None:
-        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
-
-    monkeypatch.setattr(checkpoint, "save_file", full)
-    answer = discreet(arrays())
-    assert (answer.code, "the disk is full" in answer.err, answer.err.count("\n")) == (2, True, 1)
-    assert not Path("out").exists()

@@ -106,7 +106,7 @@ def test_a_rejected_candidate_leaves_no_trace(workshop, recipe):
 
 def noise_is_as_planned(workshop, recipe) -> bool:
     """Batches that are nearly always empty leave the noise alone: its deviation has to be the planned one."""
-    plan = workshop.plan(recipe, expected_batch_size=1, releases=60, noise_multiplier=0.7)
+    plan = workshop.plan(recipe, expected_batch_size=1, releases=60)
     plan_rate = plan.sampler
     object.__setattr__(plan_rate, "rate", 1e-9)
     run = start(workshop.model(), workshop.data, plan, seed=5)

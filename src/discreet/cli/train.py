@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import threading
 import time
 import tomllib
@@ -99,19 +97,12 @@ def _carry_out(
 
 @contextmanager
 def _system_errors() -> Iterator[None]:
-    """What the system refuses, told once and as an OSError: safetensors tells of a full disk in words only."""
-    from safetensors import SafetensorError
-
+    """What the system refuses, told once."""
     before = threading.excepthook
     # TensorBoard's thread fails on its own, and the main thread is told of it as well: one line is enough.
     threading.excepthook = lambda failed: note(str(failed.exc_value))
     try:
         yield
-    except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
     finally:
         threading.excepthook = before
 
