@@ -67,14 +67,21 @@ def cases(seed: int) -> Iterator[Case]:
                 yield from judge(HUNTS[name](rng), bounds)
 
 
-def record(tallies: dict[str, Tally], violations: list[Case], seed: int, seconds: float) -> str:
-    """The result as a page of Markdown."""
-    revision = subprocess.run(
+def revision() -> str:
+    """The source that is being run."""
+    answer = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
         capture_output=True,
         text=True,
         check=False,
-    ).stdout.strip()
+    )
+    return answer.stdout.strip() or "unknown"
+
+
+def record(
+    tallies: dict[str, Tally], violations: list[Case], *, seed: int, source: str, seconds: float
+) -> str:
+    """The result as a page of Markdown."""
     total = sum(tally.cases for tally in tallies.values())
     lines = [
         "# Adversarial run",
@@ -84,7 +91,7 @@ def record(tallies: dict[str, Tally], violations: list[Case], seed: int, seconds
         "the same seed gives the same cases.",
         "",
         f"- {total:,} cases, **{len(violations)} above a certified bound** (relative tolerance 1e-9).",
-        f"- Revision {revision or 'unknown'}, Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"- Revision {source}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}; {seconds / 60:.0f} minutes on one core of {platform.machine()}.",
         "",
         "A case is one explicit mechanism at one Renyi order or epsilon, in one direction. The ratio is the",
@@ -117,7 +124,9 @@ def main() -> int:
         "--record", type=Path, help="write the result to this page; otherwise to the terminal"
     )
     arguments = parser.parse_args()
-    start, tallies, violations = time.process_time(), defaultdict(Tally), []
+    start, source = time.process_time(), revision()
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    violations: list[Case] = []
     for count, case in enumerate(cases(arguments.seed), 1):
         tallies[case.claim].add(case)
         if case.violated:
@@ -127,7 +136,9 @@ def main() -> int:
             break
         if count % 10_000 == 0:
             print(f"{count:,} cases, {len(violations)} exceeded", file=sys.stderr, flush=True)
-    page = record(tallies, violations, arguments.seed, time.process_time() - start)
+    page = record(
+        tallies, violations, seed=arguments.seed, source=source, seconds=time.process_time() - start
+    )
     if arguments.record:
         arguments.record.write_text(page, encoding="utf-8")
     else:
