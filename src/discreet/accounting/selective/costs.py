@@ -78,13 +78,11 @@ def _checked_gate(event: IndependentlyGatedTrial) -> Acceptance:
 def _(event: IndependentlyGatedTrial, orders: Floats, accounting: Accounting) -> Floats:
     if not _sees_trials(accounting):
         return np.maximum(*hidden_rdp(event.law, acceptance_corners(_checked_gate(event)), orders))
-    bounds = [
-        released_rdp(event.law, event.test_law, orders),
-        thinned_rdp(event.law, event.acceptance, orders),
-    ]
     if _is_moderate(event):
-        bounds.append(np.maximum(*exact_rdp(event.law, acceptance_corners(event.acceptance), orders)))
-    return smallest(*bounds)
+        return np.maximum(*exact_rdp(event.law, acceptance_corners(event.acceptance), orders))
+    return smallest(
+        released_rdp(event.law, event.test_law, orders), thinned_rdp(event.law, event.acceptance, orders)
+    )
 
 
 @privacy_profile.register(GatedTrial)
