@@ -50,7 +50,9 @@ def thinned_profile(law: LikelihoodRatio, acceptance: Acceptance, coin: float) -
     """Bound 2 as a profile, for one public coin of probability `coin`, at least the largest acceptance probability.
 
     Theorem thinning. With the coin's other side nothing is lost; on this side the candidate's divergence is taken at
-    the epsilon that the bit, Bernoulli(a / c) or Bernoulli(a' / c), leaves over.
+    the epsilon that the bit, Bernoulli(a / c) or Bernoulli(a' / c), leaves over. The worse of the two pairs of bits is
+    taken after the integral, so this need not be the profile of the thinned mechanism, whose bit may depend on the
+    candidate. It dominates the trial all the same: at each candidate either pair gives at least what is accepted.
     """
     low, high, rate = acceptance.low, acceptance.high, acceptance.sample_rate
     if not high <= coin <= 1.0:
