@@ -5,7 +5,7 @@ import pytest
 from discreet import schedules
 from discreet.accounting import Budget, PoissonGaussian, epsilon
 from discreet.errors import UserError
-from discreet.recipes import DPSGD, RECIPES, DPAdamBC, find
+from discreet.recipes import DPSGD, RECIPES, find
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
 RECIPE = DPSGD(expected_batch_size=100, releases=200)
@@ -101,11 +101,6 @@ def test_every_recipe_survives_being_written_down(name):
 def test_bad_settings_are_refused_with_the_reason(settings, complaint):
     with pytest.raises(UserError, match=complaint):
         DPSGD.from_json(settings).plan(1000, BUDGET)
-
-
-def test_adambc_needs_a_floor():
-    with pytest.raises(UserError, match="floor is 0"):
-        DPAdamBC(floor=0.0)
 
 
 def test_an_unknown_recipe_is_refused_with_the_list():
