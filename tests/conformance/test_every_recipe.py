@@ -60,6 +60,15 @@ def test_the_release_after_the_last_is_refused_and_not_charged(workshop, recipe,
     assert read_log(tmp_path / "run").charged == plan.releases
 
 
+def test_a_release_that_nobody_paid_for_is_noticed(workshop, recipe, tmp_path, monkeypatch):
+    """The planted fault: after a few releases the filter is no longer asked."""
+    run = start(workshop.model(), workshop.data, workshop.plan(recipe), folder=tmp_path / "run")
+    monkeypatch.setattr(run_module.Run, "_charge", lambda self, number: None)
+    run.release()
+    with pytest.raises(ValueError, match="charged"):
+        conclude(run)
+
+
 @pytest.mark.parametrize("killed_after", [0, 1, 5, 11])
 def test_a_run_that_was_killed_ends_with_the_very_same_weights(workshop, recipe, tmp_path, killed_after):
     plan = workshop.plan(recipe)

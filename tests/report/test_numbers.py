@@ -36,3 +36,9 @@ def test_ticks_ascend_and_cover_what_is_drawn(low: float, extent: float) -> None
 @pytest.mark.parametrize(("seconds", "text"), [(7, "7 s"), (125, "2 min 5 s"), (7260, "2 h 1 min")])
 def test_durations_have_the_unit_that_suits_them(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_tick_is_the_round_number_that_it_stands_for() -> None:
+    assert ticks(0.0, 1.0) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert ticks(0.0, 0.003) == [0.0, 0.001, 0.002, 0.003]
+    assert ticks(0.0, 3e6)[-1] == 3e6

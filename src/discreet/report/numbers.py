@@ -50,4 +50,5 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [number * step for number in range(first, last + 1)]
+    # 3 * 0.2 is a hair above 0.6, and a label that is rounded up would show it.
+    return [round(number * step, 12 - math.floor(math.log10(step))) for number in range(first, last + 1)]
