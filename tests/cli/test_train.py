@@ -224,3 +224,9 @@ def test_a_seeded_run_says_that_it_is_no_guarantee(discreet: Discreet, arrays: C
     assert "NO guarantee" in answer.out
     assert certificate()["guarantee"] is False
     assert "NO GUARANTEE" in discreet("certificate out").out
+
+
+def test_a_seeded_plan_says_beside_its_epsilon_that_it_is_no_guarantee(discreet: Discreet) -> None:
+    words = "train digits --epochs 1 --dry-run"
+    assert "NO GUARANTEE" in discreet(f"{words} --seed 1").out
+    assert "NO GUARANTEE" not in discreet(words).out

@@ -37,11 +37,24 @@ def describe_plan(prepared: Prepared) -> str:
             f"epsilon {rounded_up(costs['visible'])} visible, {rounded_up(costs['hidden'])} hidden "
             f"(held to {plan.accounting})",
         ),
+        *_seeded(prepared),
         row(
             "claimed", f"epsilon {rounded_up(costs['claimed'])} by the method's own formula; not a guarantee"
         ),
     ]
     return "\n".join([f"{plan.recipe} on {form.name}", *rows])
+
+
+def _seeded(prepared: Prepared) -> list[str]:
+    """What has to be said beside every epsilon of a run whose noise can be drawn again by anybody."""
+    if prepared.job.seed is None:
+        return []
+    return [
+        row(
+            "NO GUARANTEE",
+            f"seed {prepared.job.seed} is not secret: certified is what a secret key would give",
+        )
+    ]
 
 
 def row(name: str, text: str) -> str:
