@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Charges = list[tuple[Event, int]]
 
+MOST_RELEASES = 1_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Clipping:
@@ -128,13 +130,14 @@ class Plan:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def costs(self) -> dict[str, float]:
-        """Epsilon by each accounting. Only `visible` and `hidden` are guarantees.
-
-        A plain noisy sum costs the same whether or not trials are seen; what its papers claim is its Renyi figure.
-        """
+        """Epsilon by each accounting. Only `visible` and `hidden` are guarantees."""
         charges, delta = self.charges(), self.budget.delta
         certified = {name: epsilon(charges, delta, accounting=name) for name in ("visible", "hidden")}
-        return {**certified, "claimed": epsilon(charges, delta, calculus="rdp")}
+        return {**certified, "claimed": self.claimed()}
+
+    def claimed(self) -> float:
+        """What the method's papers would print: for a plain noisy sum, its Renyi figure. Not a guarantee."""
+        return epsilon(self.charges(), self.budget.delta, calculus="rdp")
 
     def learning_rate_at(self, release: int) -> float:
         """The learning rate of one release."""
@@ -160,7 +163,7 @@ def fit_to_budget(plan: Plan, *, noise_is_given: bool, releases_are_given: bool)
         multiplier = calibrate_noise(with_noise, plan.budget, accounting=plan.accounting)
         return replace(plan, noise=replace(plan.noise, multiplier=multiplier))
     if not releases_are_given:
-        most = calibrate_releases(plan.event, plan.budget, limit=1_000_000, accounting=plan.accounting)
+        most = calibrate_releases(plan.event, plan.budget, limit=MOST_RELEASES, accounting=plan.accounting)
         return replace(plan, releases=most, noise=replace(plan.noise, releases=most))
     spent = plan.epsilon()
     if spent > plan.budget.epsilon:

@@ -12,13 +12,12 @@ from discreet.accounting import Accounting, Budget
 from discreet.errors import UserError
 from discreet.noise.gaussian import GaussianNoise
 from discreet.optimizers import OptimizerChoice
-from discreet.plan import Clipping, Plan, fit_to_budget
+from discreet.plan import MOST_RELEASES, Clipping, Plan, fit_to_budget
 from discreet.sampling import PoissonSampler
 from discreet.schedules import Constant, Schedule
 from discreet.typed import require_types
 
 _DEFAULT_EPOCHS = 30.0
-MOST_RELEASES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)

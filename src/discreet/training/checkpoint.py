@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from discreet.errors import CorruptFile, UserError
 from discreet.training.files import write_bytes
+from discreet.training.fingerprint import fingerprint
 from discreet.training.state import TrainState
 
 _VERSION = 1
@@ -90,12 +89,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _digest(tensors: dict[str, Tensor], text: str) -> str:
-    digest = hashlib.blake2b(text.encode(), digest_size=32)
-    for name in sorted(tensors):
-        tensor = tensors[name].contiguous()
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().data if tensor.numel() else b"")
-    return digest.hexdigest()
+    return fingerprint(sorted(tensors.items()), start=text)
 
 
 def _take_apart(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:

@@ -104,7 +104,7 @@ def certify(run: Run) -> Certificate:
         sampler=_SAMPLER.format(rate=plan.sampler.rate),
         noise_source=_noise_source(run.key),
         executed=run.state.releases,
-        claimed_epsilon=plan.costs()["claimed"],
+        claimed_epsilon=plan.claimed(),
         charges_visible=charges,
         charges_hidden=charges,
         assumptions=(

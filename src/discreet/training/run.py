@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,13 +13,13 @@ from torch import Tensor, nn
 
 from discreet.accounting.filter import open_filter
 from discreet.errors import UserError
-from discreet.gradients.batches import tensors_of
 from discreet.gradients.engine import GradientEngine
 from discreet.gradients.layout import trainable_parameters
 from discreet.noise.gaussian import add_gaussian_
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
 from discreet.training import checkpoint
+from discreet.training.fingerprint import of_frozen, of_records
 from discreet.training.folder import RunFolder
 from discreet.training.odometer import Odometer
 from discreet.training.state import TrainState
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _CHARGED_AT_ONCE = 16
-_RECORDS_COMPARED = 1024
 
 
 class Data(Protocol):
@@ -110,7 +108,7 @@ class Run(AbstractContextManager["Run"]):
         self.checkpoint_seconds = 30.0
         self._last_checkpoint = time.monotonic()
         self._digest = plan.digest()
-        self._records = _records_fingerprint(data, key)
+        self._records, self._frozen = of_records(data, key), of_frozen(model)
         self._open, self._half_made = True, False
 
     @property
@@ -170,10 +168,7 @@ class Run(AbstractContextManager["Run"]):
         indices = self.plan.sampler.draw(self.key.stream("batch", number))
         inputs, targets = self.data.batch(indices)
         self.engine.clipped_sum(
-            on_device(inputs, self.device),
-            targets.to(self.device),
-            rule,
-            self.state.gradient,
+            on_device(inputs, self.device), targets.to(self.device), rule, self.state.gradient
         )
         add_gaussian_(self.state.gradient, stddev, self.key.stream("noise", number))
         self.state.gradient.div_(self.plan.sampler.expected_batch_size)
@@ -192,7 +187,7 @@ class Run(AbstractContextManager["Run"]):
             "choices": self.engine.choices,
             "key": self.key.fingerprint,
             "records": self._records,
-            "frozen": _frozen_fingerprint(self.model),
+            "frozen": self._frozen,
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
@@ -232,33 +227,6 @@ class Run(AbstractContextManager["Run"]):
     def __exit__(self, *_: object) -> None:
         """Close the run."""
         self.close()
-
-
-def _records_fingerprint(data: Data, key: RunKey) -> str:
-    """What tells these records from others, under the secret key: the number, all targets, and some of the inputs.
-
-    A run resumed on other records would put old noise on new sums.
-    """
-    some = torch.linspace(0, len(data) - 1, min(len(data), _RECORDS_COMPARED)).long()
-    digest = hashlib.blake2b(key=key.material, person=b"records", digest_size=16)
-    inputs, targets = data.batch(some)
-    for tensor in (*tensors_of(inputs), targets, data.targets):
-        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _frozen_fingerprint(model: nn.Module) -> str:
-    """What tells the model's frozen parameters and buffers from others."""
-    trained = {name for name, _ in trainable_parameters(model)}
-    digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in model.state_dict().items():
-        if name not in trained and not any(
-            tensor.data_ptr() == p.data_ptr() for _, p in trainable_parameters(model)
-        ):
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def on_device(inputs: Any, device: torch.device) -> Any:
