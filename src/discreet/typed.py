@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -22,11 +22,17 @@ _WORDS = {
 
 def require_types(settings: Any) -> None:
     """Refuse a dataclass instance of which a field is not of its declared type; say which, and what would be right."""
+    for name, value, right in misfits(settings):
+        raise UserError(f"{name} is {value!r}; it has to be {right}")
+
+
+def misfits(settings: Any) -> Iterator[tuple[str, Any, str]]:
+    """The fields that are not of their declared types: name, value, and what would be right, in words."""
     hints = get_type_hints(type(settings))
     for field in fields(settings):
         value, declared = getattr(settings, field.name), hints[field.name]
         if not _fits(value, declared):
-            raise UserError(f"{field.name} is {value!r}; it has to be {_in_words(declared)}")
+            yield field.name, value, _in_words(declared)
 
 
 def _fits(value: Any, declared: Any) -> bool:

@@ -104,10 +104,7 @@ class PlannedFilter:
 
     def charge(self, release: int, event: Event, count: int = 1) -> None:
         """Charge `count` releases from that number on, as planned, or refuse and charge nothing."""
-        if count < 1 or not 0 <= release <= self._charged:
-            raise ValueError(
-                f"the next release to charge is number {self._charged}, not {count} from {release}"
-            )
+        _require_next(release, count, self._charged)
         self._check(release, event, count)
         if self._log is not None:
             self._log.charge(release, event, count)
@@ -178,10 +175,7 @@ class RenyiFilter:
 
     def charge(self, release: int, event: Event, count: int = 1) -> None:
         """Charge `count` releases from that number on, or raise `BudgetExhausted` and charge nothing."""
-        if count < 1 or not 0 <= release <= self._charged:
-            raise ValueError(
-                f"the next release to charge is number {self._charged}, not {count} from {release}"
-            )
+        _require_next(release, count, self._charged)
         fresh = max(0, release + count - self._charged)
         after = self._after(event, fresh)
         if self._log is not None:
@@ -212,6 +206,11 @@ class RenyiFilter:
                 f"{count} more of {event} would exceed the budget; {self._charged} releases have been charged"
             )
         return np.asarray(after)
+
+
+def _require_next(release: int, count: int, charged: int) -> None:
+    if count < 1 or not 0 <= release <= charged:
+        raise ValueError(f"the next release to charge is number {charged}, not {count} from {release}")
 
 
 def _limit(header: LogHeader) -> Floats:

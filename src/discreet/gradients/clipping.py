@@ -93,13 +93,8 @@ class AutomaticClipping(_OneGroup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlobalClipping(_OneGroup):
-    """DPSGD-Global (Bu et al. 2021): gradients within the bound are scaled by C / Z, the others dropped.
-
-    Attributes:
-        clip_norm: C, the sensitivity.
-        bound: Z, public.
-    """
+class _WithBound(_OneGroup):
+    """All parameters clipped together, by a public bound Z on the norms."""
 
     bound: float
 
@@ -107,13 +102,23 @@ class GlobalClipping(_OneGroup):
         super().__post_init__()
         _require_positive(self, bound=self.bound)
 
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalClipping(_WithBound):
+    """DPSGD-Global (Bu et al. 2021): gradients within the bound are scaled by C / Z, the others dropped.
+
+    Attributes:
+        clip_norm: C, the sensitivity.
+        bound: Z, public.
+    """
+
     def weights(self, norms: Tensor) -> Tensor:
         """The weights C / Z where norm <= Z, else 0."""
         return torch.where(norms <= self.bound, self.clip_norm / self.bound, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaledClipping(_OneGroup):
+class ScaledClipping(_WithBound):
     """Gradients within the bound are scaled by C / Z, the others clipped to C.
 
     This is the clipping of DPSGD-Global-Adapt (Esipova et al. 2023) and of DPSR-CG (section 4.3). A bound
@@ -124,12 +129,6 @@ class ScaledClipping(_OneGroup):
         clip_norm: C, the sensitivity.
         bound: Z, public.
     """
-
-    bound: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_positive(self, bound=self.bound)
 
     def weights(self, norms: Tensor) -> Tensor:
         """The weights C / max(Z, norm)."""

@@ -94,9 +94,8 @@ def carry_out(prepared: Prepared, run: Run, console: Console) -> Result:
     try:
         fit.drive(run, public=public, listeners=listeners, marks=job.marks)
         return conclude(run)
-    except BaseException:
-        run.close()  # lets go of the event log, so that the run can be resumed
-        raise
+    finally:
+        run.let_go()
 
 
 def _tensorboard(folder: Path) -> list[Listener]:

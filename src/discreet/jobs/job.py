@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet.accounting import Accounting, Budget
 from discreet.errors import UserError
+from discreet.typed import misfits
 
 if TYPE_CHECKING:
     from discreet.data import Declaration, Splits
@@ -77,14 +78,10 @@ class Job:
     microbatch: int | None = None
 
     def __post_init__(self) -> None:
+        for name, value, right in misfits(self):
+            raise UserError(f"{name} is {value!r}; it is {right}")
         for each in fields(self):
-            value, kind = getattr(self, each.name), str(each.type).removesuffix(" | None")
-            if value is None and "None" in str(each.type):
-                continue
-            taken, told = _KINDS[kind]
-            if not isinstance(value, taken) or (isinstance(value, bool) and taken is not bool):
-                raise UserError(f"{each.name} is {value!r}; it is {told}")
-            _finite(each.name, value)
+            _finite(each.name, getattr(self, each.name))
         for name in ("marks", "threads", "microbatch"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -190,15 +187,6 @@ class Job:
         if form.vocabulary is not None and "vocabulary" in options_of(name):
             options.setdefault("vocabulary", form.vocabulary)
         return ModelSpec(name=name, input_shape=form.input_shape, classes=form.classes, options=options)
-
-
-_KINDS: dict[str, tuple[Any, str]] = {
-    "str": (str, "a text"),
-    "int": (int, "a whole number"),
-    "float": ((int, float), "a number"),
-    "bool": (bool, "true or false"),
-    "Mapping[str, Any]": (Mapping, "a table of names and values"),
-}
 
 
 def _finite(name: str, value: Any) -> None:
