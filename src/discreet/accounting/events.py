@@ -43,6 +43,11 @@ class Event:
         """The events that this one is the composition of; itself for all but `Several`."""
         return (self,)
 
+    @property
+    def lowest_acceptance(self) -> float:
+        """The smallest probability that a trial of this event is accepted; 1 where nothing is rejected."""
+        return 1.0
+
 
 class UnknownEventError(NotImplementedError):
     """No certified bound of the calculus in question is known for a kind of event."""
@@ -191,6 +196,11 @@ class Several(Event):
     def parts(self) -> tuple[Event, ...]:
         """The parts of all the events, flattened."""
         return tuple(part for event in self.events for part in event.parts())
+
+    @property
+    def lowest_acceptance(self) -> float:
+        """That of the trial among the events."""
+        return min(event.lowest_acceptance for event in self.events)
 
 
 def joint_multiplier(multipliers: Iterable[float]) -> float:

@@ -25,7 +25,8 @@ from discreet.accounting.composition import composed_rdp, epsilon
 from discreet.accounting.events import Event
 from discreet.accounting.history import LogHeader
 from discreet.accounting.log import EventLog
-from discreet.accounting.rdp import ORDERS, Floats, epsilon_from_rdp
+from discreet.accounting.rdp import ORDERS, Floats, certified_rdp, epsilon_from_rdp
+from discreet.accounting.termination import SHARE_OF_DELTA
 from discreet.errors import BudgetExhausted, UserError
 
 _ROUNDING = 1e-9
@@ -79,6 +80,8 @@ class PlannedFilter:
         self._total = header.plan.total
         self._log = log
         self._charged = 0
+        for event, _ in header.plan.releases:
+            _require_covered(header, event)
         planned = self.certified_epsilon(header.budget.delta)
         if not planned <= header.budget.epsilon:
             raise BudgetExhausted(
@@ -119,7 +122,13 @@ class PlannedFilter:
     def certified_epsilon(self, delta: float) -> float:
         """The epsilon of the whole plan at `delta`."""
         header = self._header
-        return epsilon(self._plan.charges(), delta, accounting=header.accounting, calculus=header.calculus)
+
+        def uncapped(delta: float) -> float:
+            return epsilon(
+                self._plan.charges(), delta, accounting=header.accounting, calculus=header.calculus
+            )
+
+        return uncapped(delta) if header.termination is None else header.termination.epsilon(uncapped, delta)
 
     def _check(self, release: int, event: Event, count: int) -> None:
         if release + count > self._total:
@@ -151,7 +160,7 @@ class RenyiFilter:
             raise ValueError(f"a Renyi filter composes by the calculus 'rdp', not {header.calculus!r}")
         self._header = header
         self.limit = _limit(header)
-        cost = epsilon_from_rdp(self.limit, header.budget.delta)
+        cost = self.certified_epsilon(header.budget.delta)
         if not cost <= header.budget.epsilon:
             raise BudgetExhausted(
                 f"the planned curve converts to epsilon {cost:.4g} at delta {header.budget.delta:g}, more than the "
@@ -161,6 +170,8 @@ class RenyiFilter:
         self._charged = 0
         self._once: dict[str, Event] = {}
         self._spent = np.zeros_like(ORDERS)
+        self._trail: list[Floats] = []
+        self._costs: dict[Event, Floats] = {}
         if log is not None:
             for name, event in log.history.once:
                 self.charge_once(name, event)
@@ -180,6 +191,9 @@ class RenyiFilter:
         after = self._after(event, fresh)
         if self._log is not None:
             self._log.charge(release, event, count)
+        if fresh:
+            each = (after - self._spent) / fresh
+            self._trail.extend(self._spent + (number + 1) * each for number in range(fresh))
         self._spent = after
         self._charged += fresh
 
@@ -195,17 +209,49 @@ class RenyiFilter:
 
     def certified_epsilon(self, delta: float) -> float:
         """The epsilon of the curve at `delta`."""
-        return epsilon_from_rdp(self.limit, delta)
+        return _capped(self._header, self.limit, delta)
+
+    def spent(self, delta: float, releases: int) -> float:
+        """The epsilon of the first releases, at the orders that the filter keeps; for people to watch."""
+        if not releases:
+            return 0.0
+        spent = np.where(np.isfinite(self.limit), self._trail[releases - 1], np.inf)
+        return _capped(self._header, spent, delta)
 
     def _after(self, event: Event, count: int) -> Floats:
         if count == 0:
             return self._spent
-        after = self._spent + composed_rdp([(event, count)], accounting=self._header.accounting)
+        _require_covered(self._header, event)
+        after = self._spent + count * self._cost(event)
         if not (after <= self.limit).all():
             raise BudgetExhausted(
                 f"{count} more of {event} would exceed the budget; {self._charged} releases have been charged"
             )
         return np.asarray(after)
+
+    def _cost(self, event: Event) -> Floats:
+        """The divergences of one event at the orders that are kept; at the others nothing is counted."""
+        if event not in self._costs:
+            kept = np.isfinite(self.limit)
+            cost = np.zeros_like(ORDERS)
+            for part in event.parts():
+                cost[kept] += certified_rdp(part, ORDERS[kept], self._header.accounting)
+            self._costs[event] = cost
+        return self._costs[event]
+
+
+def _capped(header: LogHeader, curve: Floats, delta: float) -> float:
+    if header.termination is None:
+        return epsilon_from_rdp(curve, delta)
+    return header.termination.epsilon(lambda inner: epsilon_from_rdp(curve, inner), delta)
+
+
+def _require_covered(header: LogHeader, event: Event) -> None:
+    if header.termination is not None and not header.termination.covers(event):
+        raise ValueError(
+            f"trials of {event} may be accepted less often than the {header.termination.lowest_acceptance:.3g} that "
+            "the cap on consecutive trials was computed for"
+        )
 
 
 def _require_next(release: int, count: int, charged: int) -> None:
@@ -221,7 +267,8 @@ def _limit(header: LogHeader) -> Floats:
     if header.filter != "renyi-order" or header.order is None or header.order not in ORDERS:
         raise ValueError(f"a 'renyi-order' filter needs one of the default orders, not {header.order!r}")
     order, budget = header.order, header.budget
-    bound = budget.epsilon - math.log1p(-1.0 / order) + math.log(budget.delta * order) / (order - 1.0)
+    delta = budget.delta if header.termination is None else budget.delta * (1.0 - SHARE_OF_DELTA)
+    bound = budget.epsilon - math.log1p(-1.0 / order) + math.log(delta * order) / (order - 1.0)
     if bound <= 0.0:
         raise UserError(f"order {order:g} is too small for epsilon {budget.epsilon:g}; choose a larger one")
     # A hair less, so that the conversion back is not rounded across the budget.

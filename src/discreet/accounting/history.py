@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from discreet.accounting.budget import Accounting, Budget, certified_accounting
 from discreet.accounting.events import Event, event_from_json
+from discreet.accounting.termination import Termination
 
 LOG_SCHEMA = 1
 
@@ -74,6 +75,8 @@ class LogHeader:
         filter: The kind of privacy filter: "planned", "renyi-curve" or "renyi-order".
         order: The order that a "renyi-order" filter was built on.
         plan: The planned charges: to be made if "planned", to give the curve if "renyi-curve".
+        termination: The cap on consecutive trials of a release, where rejected trials are not charged; its price
+            is taken off delta.
     """
 
     budget: Budget
@@ -83,6 +86,7 @@ class LogHeader:
     filter: FilterKind = "planned"
     order: float | None = None
     plan: ChargePlan | None = None
+    termination: Termination | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "accounting", certified_accounting(self.accounting))
@@ -102,6 +106,7 @@ class LogHeader:
             "filter": self.filter,
             "order": self.order,
             "plan": None if self.plan is None else self.plan.to_json(),
+            "termination": None if self.termination is None else self.termination.to_json(),
         }
 
     @classmethod
@@ -119,6 +124,9 @@ class LogHeader:
             filter=record["filter"],
             order=record["order"],
             plan=None if record["plan"] is None else ChargePlan.from_json(record["plan"]),
+            termination=None
+            if record.get("termination") is None
+            else Termination.from_json(record["termination"]),
         )
 
 

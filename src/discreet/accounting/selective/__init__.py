@@ -27,7 +27,7 @@ from discreet.accounting.selective.published import (
     cost_table,
     published_settings,
 )
-from discreet.accounting.selective.termination import capped_delta, trial_cap
+from discreet.accounting.termination import Termination, capped_delta, trial_cap
 
 __all__ = [
     "Acceptance",
@@ -44,6 +44,7 @@ __all__ = [
     "ScoredTrial",
     "SelectivePlan",
     "SelectiveRun",
+    "Termination",
     "capped_delta",
     "claimed_epsilon",
     "claimed_rdp",

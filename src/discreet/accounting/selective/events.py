@@ -48,6 +48,11 @@ class IndependentlyGatedTrial(CandidateTrial):
         raise NotImplementedError
 
     @property
+    def lowest_acceptance(self) -> float:
+        """The acceptance probability of the worst metric."""
+        return self.acceptance.low
+
+    @property
     def test_law(self) -> LikelihoodRatio:
         """The likelihood ratio of the noisy score."""
         return LikelihoodRatio(self.gate_rate, self.gate_multiplier)
@@ -150,6 +155,11 @@ class BatchGatedTrial(CandidateTrial):
             span=self.gate_span,
             one_sided=self.one_sided,
         )
+
+    @property
+    def lowest_acceptance(self) -> float:
+        """The acceptance probability of the worst metric."""
+        return self.gate.low
 
     @property
     def released_law(self) -> LikelihoodRatio:

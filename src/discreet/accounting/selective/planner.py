@@ -17,13 +17,12 @@ from discreet.accounting.calibration import calibrate_noise, calibrate_releases
 from discreet.accounting.composition import epsilon
 from discreet.accounting.events import checked_number
 from discreet.accounting.selective.events import GatedTrial
-from discreet.accounting.selective.termination import capped_delta, trial_cap
+from discreet.accounting.termination import SHARE_OF_DELTA, capped_delta, trial_cap
 
 Unknown = Literal["noise_multiplier", "gate_multiplier", "gate_threshold", "gate_batch", "count"]
 
 _LARGEST_COUNT = 10**7
 _TOLERANCE = 0.01
-_CAP_SHARE = 1e-3
 _MOST_LENIENT = 8.0
 _LEAST_GATE_NOISE = 0.3
 
@@ -112,7 +111,7 @@ def plan_run(run: SelectiveRun, budget: Budget, unknown: Unknown) -> SelectivePl
     if unknown not in get_args(Unknown):
         raise ValueError(f"unknown must be one of {', '.join(get_args(Unknown))}, not {unknown!r}")
     hidden = run.accounting is Accounting.HIDDEN
-    inner = Budget(epsilon=budget.epsilon, delta=budget.delta * (1.0 - _CAP_SHARE)) if hidden else budget
+    inner = Budget(epsilon=budget.epsilon, delta=budget.delta * (1.0 - SHARE_OF_DELTA)) if hidden else budget
     if unknown == "count":
         event = run.event
         count = calibrate_releases(lambda _: event, inner, limit=_LARGEST_COUNT, accounting=run.accounting)
