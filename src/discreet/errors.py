@@ -11,3 +11,7 @@ class BudgetExhausted(UserError):
 
 class CorruptFile(UserError):
     """A file of a run, a data set or an archive is not what it should be."""
+
+
+class TrialsExhausted(UserError):
+    """So many candidates in a row were rejected that the run stops; its guarantee allows for that."""

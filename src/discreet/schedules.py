@@ -1,12 +1,14 @@
-"""How public parameters move: functions of the release number and of nothing else.
+"""How public parameters move: by the release number, or by how much a run has been seen to improve.
 
-A schedule never sees data, losses or weights. That is what lets a plan be accounted before it runs.
+A schedule never sees data, losses or weights. That is what lets a plan be accounted before it runs. A phased decay
+(DPSGD-BR) follows a progress that was released, or measured on public records: where the parameters go is then known
+only afterwards, and a run that uses one is held to its budget by a Renyi filter.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from discreet.errors import UserError
@@ -153,3 +155,74 @@ def from_json(record: dict[str, Any]) -> Schedule:
 def _positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise UserError(f"{name} is {value}; a schedule's values are positive and finite")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Factors on the parameters of a run, where a phased decay has moved them to.
+
+    Attributes:
+        noise: on sigma, the noise multiplier of the candidates.
+        gate_noise: on sigma_v, the noise multiplier of the gate.
+        gate_threshold: on beta, the threshold of the gate.
+        learning_rate: on eta.
+    """
+
+    noise: float = 1.0
+    gate_noise: float = 1.0
+    gate_threshold: float = 1.0
+    learning_rate: float = 1.0
+
+
+UNMOVED = Phase()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhasedDecay:
+    """The phased parameter decay of DPSGD-BR (its definitions 9 to 12).
+
+    After each update that improved the model by more than `trigger`, sigma, sigma_v and eta are multiplied by `fast`;
+    after any other, sigma, beta and eta by `slow`. The paper has no floors; without them the noise falls until a
+    single trial costs the whole budget.
+
+    Attributes:
+        fast: alpha_F.
+        slow: alpha_S.
+        trigger: p, in the unit of the progress.
+        floor: the smallest factor that anything is moved to.
+    """
+
+    fast: float
+    slow: float
+    trigger: float
+    floor: float
+
+    def __post_init__(self) -> None:
+        for name in ("fast", "slow"):
+            if not 0.0 < getattr(self, name) <= 1.0:
+                raise UserError(f"{name} is {getattr(self, name)}; a factor of decay lies in (0, 1]")
+        if not 0.0 < self.floor <= 1.0:
+            raise UserError(f"floor is {self.floor}; the smallest factor lies in (0, 1]")
+        if not math.isfinite(self.trigger):
+            raise UserError(f"trigger is {self.trigger}; it is a finite number")
+
+    def moved(self, phase: Phase, progress: float) -> Phase:
+        """The phase after an update with that progress; one that is not a number counts as none."""
+        names = ("noise", "gate_noise", "learning_rate")
+        factor = self.fast
+        if not progress > self.trigger:
+            names, factor = ("noise", "gate_threshold", "learning_rate"), self.slow
+        moved = {name: max(self.floor, factor * getattr(phase, name)) for name in names}
+        return replace(phase, **moved)
+
+    @property
+    def corners(self) -> tuple[Phase, ...]:
+        """The extremes that a gate's own parameters can be moved to."""
+        ends = (self.floor, 1.0)
+        return tuple(Phase(gate_noise=noise, gate_threshold=beta) for noise in ends for beta in ends)
+
+    @property
+    def typical(self) -> Phase:
+        """A phase half-way to the floor, for estimates before a run; its threshold has not moved."""
+        factor = math.sqrt(self.floor)
+        return Phase(noise=factor, gate_noise=factor, learning_rate=factor)

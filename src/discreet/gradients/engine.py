@@ -163,6 +163,20 @@ class GradientEngine:
             except UnsupportedError as error:
                 raise UserError(f"{error}: use method='functional'") from error
 
+    def losses(self, inputs: Batch, targets: Batch) -> Private[Tensor]:
+        """The losses [B] of the records at the model's present weights, without gradients."""
+        size = batch_size(inputs, targets)
+        refuse_random_modules(self._losses.model)
+        if size == 0:
+            return Private(torch.zeros(0, dtype=self._layout.dtype, device=self._layout.device))
+        found = []
+        with torch.no_grad(), torch.autocast(self._layout.device.type, enabled=False):
+            self._prepare(inputs, targets)
+            for part in _parts(size, self._microbatches[signature(inputs, targets)]):
+                chunk = rows_of(inputs, part), rows_of(targets, part)
+                found.append(self._losses(*self._fused.formatted(*chunk)))
+        return Private(torch.cat(found))
+
     def _sum(self, inputs: Batch, targets: Batch, weighing: Weighing, out: Tensor) -> tuple[Tensor, Tensor]:
         size = batch_size(inputs, targets)
         key = signature(inputs, targets)
