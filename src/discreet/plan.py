@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from discreet import schedules
 from discreet.accounting import (
     Accounting,
@@ -20,12 +22,17 @@ from discreet.accounting import (
     calibrate_releases,
     epsilon,
 )
-from discreet.accounting.history import ChargePlan, LogHeader
+from discreet.accounting.history import Calculus, ChargePlan, LogHeader
+from discreet.accounting.rdp import ORDERS, certified_rdp
+from discreet.accounting.selective.claimed import claimed_epsilon
+from discreet.accounting.termination import SHARE_OF_DELTA, Termination, trial_cap
 from discreet.errors import UserError
+from discreet.gates.gate import Candidate
+from discreet.gates.selecting import Selecting
 from discreet.noise.gaussian import GaussianNoise
 from discreet.optimizers import OptimizerChoice
 from discreet.sampling import PoissonSampler
-from discreet.schedules import Constant, Schedule
+from discreet.schedules import UNMOVED, Constant, Phase, Schedule
 
 if TYPE_CHECKING:
     from discreet.gradients.clipping import ClippingRule
@@ -62,6 +69,15 @@ class Plan:
     sensitivity S that `clipping` states, adds Gaussian noise of standard deviation S times `noise.multiplier_at(n)`
     and divides by the public `sampler.expected_batch_size`; `event(n)` is computed from those same objects. What the
     optimizer, the average and the schedules do afterwards is post-processing.
+
+    A plan with `selecting` makes candidates that way and releases only some. What is charged, and counted as a
+    release here, is what the adversary is taken to see: each trial with its outcome (`visible`), or each update of
+    the weights (`hidden`). Its events are those that the gate states.
+
+    Attributes:
+        releases: how many releases; with a phased decay the most that there can be, as the filter may end the run.
+        order: the order of the Renyi filter that a phased decay is held by.
+        termination: the cap on consecutive trials, under `hidden`.
     """
 
     recipe: str
@@ -76,16 +92,46 @@ class Plan:
     learning_rate_schedule: Schedule = Constant()
     average: float | None = None
     releases: int
+    selecting: Selecting | None = None
+    order: float | None = None
+    termination: Termination | None = None
 
-    def event(self, release: int) -> Event:
-        """The privacy event of one release."""
-        return PoissonGaussian(
-            sample_rate=self.sampler.rate, noise_multiplier=self.noise.multiplier_at(release)
+    @property
+    def adapts(self) -> bool:
+        """Whether events depend on what was released."""
+        return self.selecting is not None and self.selecting.decay is not None
+
+    @property
+    def hides_trials(self) -> bool:
+        """Whether number and timing of trials are secret."""
+        return self.selecting is not None and self.accounting is Accounting.HIDDEN
+
+    @property
+    def unit(self) -> str:
+        """What one release is called where people read it."""
+        return "trial" if self.selecting is not None and not self.hides_trials else "release"
+
+    def event(self, release: int, phase: Phase | None = None, *, measured: bool = False) -> Event:
+        """The privacy event of one release; of a typical one where it depends on a phase that is not given."""
+        if phase is None:
+            decay = None if self.selecting is None else self.selecting.decay
+            phase = UNMOVED if decay is None else decay.typical
+        multiplier = self.noise.multiplier_at(release) * phase.noise
+        if self.selecting is None:
+            return PoissonGaussian(sample_rate=self.sampler.rate, noise_multiplier=multiplier)
+        candidate = Candidate(
+            sample_rate=self.sampler.rate, noise_multiplier=multiplier, number=release, phase=phase
         )
+        return self.selecting.event(candidate, self.accounting, measured=measured)
 
     def charges(self, releases: int | None = None) -> Charges:
         """The events of the first `releases` releases (of all, when not given), runs of equal ones compressed."""
         return compress(self.event(n) for n in range(self.releases if releases is None else releases))
+
+    @property
+    def calculus(self) -> Calculus:
+        """How charges are composed."""
+        return "rdp" if self.adapts else "best"
 
     def header(self, *, secure_noise: bool) -> LogHeader:
         """What the event log begins with: the promise that the privacy filter holds the run to."""
@@ -93,12 +139,22 @@ class Plan:
             budget=self.budget,
             accounting=self.accounting,
             secure_noise=secure_noise,
-            plan=ChargePlan(releases=tuple(self.charges())),
+            calculus=self.calculus,
+            filter="renyi-order" if self.adapts else "planned",
+            order=self.order,
+            plan=None if self.adapts else ChargePlan(releases=tuple(self.charges())),
+            termination=self.termination,
         )
 
     def epsilon(self, releases: int | None = None) -> float:
-        """The certified epsilon at the budget's delta after that many releases."""
-        return epsilon(self.charges(releases), self.budget.delta, accounting=self.accounting)
+        """The certified epsilon at the budget's delta after that many releases; an estimate where the plan adapts."""
+
+        def uncapped(delta: float) -> float:
+            charges = self.charges(releases)
+            return epsilon(charges, delta, accounting=self.accounting, calculus=self.calculus)
+
+        delta = self.budget.delta
+        return uncapped(delta) if self.termination is None else self.termination.epsilon(uncapped, delta)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values: enough to see what will be done, and to tell one plan from another."""
@@ -122,6 +178,9 @@ class Plan:
             },
             "average": self.average,
             "releases": self.releases,
+            "selecting": None if self.selecting is None else self.selecting.to_json(),
+            "order": self.order,
+            "termination": None if self.termination is None else self.termination.to_json(),
         }
 
     def digest(self) -> str:
@@ -129,15 +188,29 @@ class Plan:
         text = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def costs(self) -> dict[str, float]:
-        """Epsilon by each accounting. Only `visible` and `hidden` are guarantees."""
-        charges, delta = self.charges(), self.budget.delta
-        certified = {name: epsilon(charges, delta, accounting=name) for name in ("visible", "hidden")}
-        return {**certified, "claimed": self.claimed()}
+    def costs(self) -> dict[str, float | None]:
+        """Epsilon by each accounting. Only `visible` and `hidden` are guarantees.
 
-    def claimed(self) -> float:
-        """What the method's papers would print: for a plain noisy sum, its Renyi figure. Not a guarantee."""
-        return epsilon(self.charges(), self.budget.delta, calculus="rdp")
+        Where candidates are selected, only the accounting that the run is held to says something about this run.
+        """
+        if self.selecting is None:
+            charges, delta = self.charges(), self.budget.delta
+            certified = {name: epsilon(charges, delta, accounting=name) for name in ("visible", "hidden")}
+            return {**certified, "claimed": self.claimed()}
+        held = self.budget.epsilon if self.adapts else self.epsilon()
+        return {"visible": None, "hidden": None, str(self.accounting): held, "claimed": None}
+
+    def claimed(self, updated: Charges | None = None) -> float | None:
+        """What the method's paper would print. Not a guarantee; None where no paper has a formula.
+
+        Args:
+            updated: the events that ended with an update of the weights; all of them, when not given.
+        """
+        if self.selecting is None:
+            return epsilon(self.charges(), self.budget.delta, calculus="rdp")
+        if not self.selecting.claims:
+            return None
+        return claimed_epsilon(self.charges() if updated is None else updated, self.budget.delta)
 
     def learning_rate_at(self, release: int) -> float:
         """The learning rate of one release."""
@@ -153,22 +226,65 @@ def fit_to_budget(plan: Plan, *, noise_is_given: bool, releases_are_given: bool)
     """The plan with what was left open calibrated so that its epsilon never exceeds the budget.
 
     With neither given the releases stand and the noise is calibrated; with the noise given, the releases are; with
-    both given the plan is checked.
+    both given the plan is checked. Under `hidden`, the cap on consecutive trials is paid from a part of delta that is
+    set aside first.
     """
+    budget = plan.budget
+    if plan.hides_trials:
+        budget = Budget(epsilon=budget.epsilon, delta=budget.delta * (1.0 - SHARE_OF_DELTA))
 
     def with_noise(multiplier: float) -> Charges:
         return replace(plan, noise=replace(plan.noise, multiplier=multiplier)).charges()
 
     if not noise_is_given:
-        multiplier = calibrate_noise(with_noise, plan.budget, accounting=plan.accounting)
-        return replace(plan, noise=replace(plan.noise, multiplier=multiplier))
-    if not releases_are_given:
-        most = calibrate_releases(plan.event, plan.budget, limit=MOST_RELEASES, accounting=plan.accounting)
-        return replace(plan, releases=most, noise=replace(plan.noise, releases=most))
-    spent = plan.epsilon()
+        multiplier = calibrate_noise(with_noise, budget, accounting=plan.accounting, calculus=plan.calculus)
+        plan = replace(plan, noise=replace(plan.noise, multiplier=multiplier))
+    elif not releases_are_given:
+        most = calibrate_releases(
+            plan.event, budget, limit=MOST_RELEASES, accounting=plan.accounting, calculus=plan.calculus
+        )
+        plan = replace(plan, releases=most, noise=replace(plan.noise, releases=most))
+    if plan.adapts:
+        plan = replace(plan, order=_best_order(plan, budget))
+    if plan.hides_trials:
+        plan = replace(plan, termination=_termination(plan))
+    # A plan that adapts is ended by its filter: what it would cost to go on is not its cost.
+    spent = 0.0 if plan.adapts else plan.epsilon()
     if spent > plan.budget.epsilon:
         raise UserError(
-            f"{plan.releases} releases at noise multiplier {plan.noise.multiplier:g} spend epsilon {spent:.4g}, "
+            f"{plan.releases} {plan.unit}s at noise multiplier {plan.noise.multiplier:g} spend epsilon {spent:.4g}, "
             f"more than the budget of {plan.budget.epsilon:g}; leave one of the three open and it is calibrated"
         )
     return plan
+
+
+def _best_order(plan: Plan, budget: Budget) -> float:
+    """The order at which typical releases fit the budget most often: chosen now, from public numbers."""
+    event = plan.event(0)
+    cost = sum(certified_rdp(part, ORDERS, plan.accounting) for part in event.parts())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = budget.epsilon - np.log1p(-1.0 / ORDERS) + np.log(budget.delta * ORDERS) / (ORDERS - 1.0)
+        fits = np.where(np.isfinite(cost) & (room > 0.0), room / cost, 0.0)
+    if not fits.max() >= 1.0:
+        raise UserError(
+            f"not even one {plan.unit} keeps epsilon {budget.epsilon:g} at delta {budget.delta:g} once the noise has "
+            "decayed; raise the budget, add noise, or raise the floor of the decay"
+        )
+    return float(ORDERS[int(np.argmax(fits))])
+
+
+def _termination(plan: Plan) -> Termination:
+    """The cap on consecutive trials, from the phase in which candidates pass least often."""
+    assert plan.selecting is not None
+    decay, buffer = plan.selecting.decay, plan.selecting.buffer
+    phases = [UNMOVED] if decay is None else list(decay.corners)
+    numbers = sorted({0, plan.releases - 1})
+    low = min(plan.event(n, phase).lowest_acceptance for n in numbers for phase in phases)
+    candidates = plan.releases * (1 if buffer is None else buffer.size)
+    cap = trial_cap(
+        epsilon=plan.budget.epsilon,
+        delta=plan.budget.delta,
+        lowest_acceptance=low,
+        releases=candidates,
+    )
+    return Termination(cap=cap, lowest_acceptance=low, candidates=candidates)

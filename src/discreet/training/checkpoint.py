@@ -15,7 +15,7 @@ from discreet.training.files import write_bytes
 from discreet.training.fingerprint import fingerprint
 from discreet.training.state import TrainState
 
-_VERSION = 1
+_VERSION = 2
 
 
 def save(path: Path, state: TrainState, *, plan: str, facts: dict[str, Any]) -> None:
@@ -30,12 +30,16 @@ def save(path: Path, state: TrainState, *, plan: str, facts: dict[str, Any]) -> 
     tensors = {"parameters": state.parameters}
     if state.average is not None:
         tensors["average"] = state.average
+    if state.selection is not None:
+        tensors["waiting"] = state.selection.waiting
     optimizer = _take_apart(state.optimizer.state_dict(), "optimizer", tensors)
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     record = {
         "version": _VERSION,
         "plan": plan,
         "releases": state.releases,
+        "updates": state.updates,
+        "selection": None if state.selection is None else state.selection.to_json(),
         "optimizer": optimizer,
         "facts": facts,
     }
@@ -63,7 +67,9 @@ def load(path: Path, state: TrainState, *, plan: str) -> dict[str, Any]:
     if state.average is not None:
         state.average.copy_(tensors["average"])
     state.optimizer.load_state_dict(_put_together(record["optimizer"], tensors))
-    state.releases = record["releases"]
+    if state.selection is not None:
+        state.selection.load(record["selection"], tensors["waiting"])
+    state.releases, state.updates = record["releases"], record["updates"]
     return dict(record["facts"])
 
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from discreet.gradients.batches import call_model
+
 
 class PublicData(Protocol):
     """Records in batches, in order."""
@@ -30,9 +32,14 @@ def accuracy(model: nn.Module, data: PublicData, *, batch_size: int = 1024) -> f
     try:
         right = total = 0
         for inputs, targets in data.batches(batch_size):
-            outputs = model(inputs.to(device))
-            right += int((outputs.argmax(dim=1) == targets.to(device)).sum())
+            right += hits(model, inputs.to(device), targets.to(device))
             total += len(targets)
     finally:
         model.train(training)
     return right / total
+
+
+@torch.no_grad()
+def hits(model: nn.Module, inputs: Any, targets: Tensor) -> int:
+    """For how many of these records the most probable class is the right one; exact, not noised."""
+    return int((call_model(model, inputs).argmax(dim=1) == targets).sum())

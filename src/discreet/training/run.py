@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from discreet.accounting.filter import open_filter
-from discreet.errors import UserError
-from discreet.gradients.engine import GradientEngine
+from discreet.accounting.filter import RenyiFilter, open_filter
+from discreet.errors import BudgetExhausted, UserError
+from discreet.gradients.engine import ClipReport, GradientEngine
 from discreet.gradients.layout import trainable_parameters
 from discreet.noise.gaussian import add_gaussian_
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
+from discreet.schedules import UNMOVED
 from discreet.training import checkpoint
+from discreet.training.evaluate import PublicData
 from discreet.training.fingerprint import of_frozen, of_records
 from discreet.training.folder import RunFolder
 from discreet.training.odometer import Odometer
 from discreet.training.state import TrainState
+from discreet.training.trials import Trials
 
 if TYPE_CHECKING:
     from discreet.accounting.log import EventLog
@@ -54,13 +57,27 @@ class Data(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What is known to everybody after a release."""
+    """What is known to everybody after a release.
+
+    Attributes:
+        number: how many releases were made; rejected trials count where their rejection is seen and charged.
+        of: how many there will be, at most.
+        epsilon: an upper bound on what they cost.
+        noise_multiplier: sigma in force.
+        learning_rate: eta in force.
+        updated: whether the weights moved; always, unless a gate rejected the candidate or lets it wait.
+        updates: how often the weights have moved.
+        score: the noisy score of the candidate, where its release was charged.
+    """
 
     number: int
     of: int
     epsilon: float
     noise_multiplier: float
     learning_rate: float
+    updated: bool = True
+    updates: int = 0
+    score: float | None = None
 
 
 class Run(AbstractContextManager["Run"]):
@@ -78,6 +95,7 @@ class Run(AbstractContextManager["Run"]):
         key: the randomness.
         log: where charges are written, and those of an interrupted run are found; closed with the run.
         folder: where to save the state; without one the run lives in memory.
+        public: public records, for a gate that looks at them.
 
     Attributes:
         filter: asked before every release; a release that it has charged before costs nothing again.
@@ -95,16 +113,21 @@ class Run(AbstractContextManager["Run"]):
         key: RunKey,
         log: EventLog | None = None,
         folder: RunFolder | None = None,
+        public: PublicData | None = None,
     ) -> None:
         self.plan, self.model, self.data, self.key = plan, model, data, key
         self.engine, self.layout = engine, engine.layout
-        self.state = TrainState.of(model, self.layout, plan.optimizer, averaged=plan.average is not None)
+        self.state = TrainState.of(
+            model, self.layout, plan.optimizer, averaged=plan.average is not None, buffered=_room(plan)
+        )
         self.device = self.state.parameters.device
-        self.odometer = Odometer(plan)
         self.stop_requested = False
         self.folder, self.log = folder, log
         promise = plan.header(secure_noise=key.is_secret) if log is None else log.history.header
         self.filter = open_filter(promise, log)
+        self.odometer = Odometer(plan)
+        self._trials = None if plan.selecting is None else Trials(self, plan.selecting, public)
+        self._exhausted = False
         self.checkpoint_seconds = 30.0
         self._last_checkpoint = time.monotonic()
         self._digest = plan.digest()
@@ -113,13 +136,24 @@ class Run(AbstractContextManager["Run"]):
 
     @property
     def finished(self) -> bool:
-        """Whether every planned release has been made."""
-        return self.state.releases >= self.plan.releases
+        """Whether every planned release has been made, or the filter has refused another."""
+        return self._exhausted or self.state.releases >= self.plan.releases
 
     def __iter__(self) -> Iterator[Release]:
-        """Make the releases that are left, one per item, until the plan's end or `stop_requested`."""
+        """Make the releases that are left, one per item, until the plan's end or `stop_requested`.
+
+        Where the plan adapts, the filter ends the run: it refuses the release that would exceed the budget.
+        """
         while not (self.finished or self.stop_requested):
-            yield self.release()
+            try:
+                release = self.release()
+            except BudgetExhausted:
+                if not self.plan.adapts:
+                    raise
+                self._exhausted = True
+                self.save()
+                return
+            yield release
 
     def release(self) -> Release:
         """Make the next release.
@@ -131,48 +165,81 @@ class Run(AbstractContextManager["Run"]):
         number = self.state.releases
         self._charge(number)
         self._half_made = True
-        stddev = self._private_gradient(number)
-        scale = self.plan.sampler.expected_batch_size
-        learning_rate = self.plan.learning_rate_at(number)
-        self.state.step(
-            learning_rate=learning_rate, noise_variance=(stddev / scale) ** 2, average=self.plan.average
-        )
+        phase = UNMOVED if self.state.selection is None else self.state.selection.phase
+        updated, score = True, None
+        if self._trials is None:
+            self.private_gradient(number)
+            self.propose(number)
+            self.state.settle(average=self.plan.average)
+        else:
+            updated, score = self._trials.turn(number)
+        self.state.releases += 1
         self._half_made = False
         self._save_now_and_then()
         return Release(
             number=number + 1,
             of=self.plan.releases,
-            epsilon=self.odometer.spent(number + 1),
-            noise_multiplier=self.plan.noise.multiplier_at(number),
-            learning_rate=learning_rate,
+            epsilon=self.spent(number + 1),
+            noise_multiplier=self.plan.noise.multiplier_at(number) * phase.noise,
+            learning_rate=self.plan.learning_rate_at(number) * phase.learning_rate,
+            updated=updated,
+            updates=self.state.updates,
+            score=score,
         )
+
+    def spent(self, releases: int) -> float:
+        """An upper bound on the epsilon of so many releases."""
+        if isinstance(self.filter, RenyiFilter):
+            return self.filter.spent(self.plan.budget.delta, releases)
+        return self.odometer.spent(releases)
 
     def _charge(self, number: int) -> None:
         """Have the release paid for, and with it the next few of the same event.
 
         A charge waits for the disk, which can take as long as a small release. One charge for several of them costs
-        nothing in the end: all are in the plan, and a run that was interrupted uses up what it had paid for.
+        nothing in the end: all are in the plan, and a run that was interrupted uses up what it had paid for. Where
+        the plan adapts, what comes next is not known yet.
         """
-        event = self.plan.event(number)
+        event = self.plan.event(number) if self._trials is None else self._trials.event(number)
         count = 1
-        if number >= self.filter.charged:
+        if number >= self.filter.charged and not self.plan.adapts:
             last = min(number + _CHARGED_AT_ONCE, self.plan.releases)
             while number + count < last and self.plan.event(number + count) == event:
                 count += 1
         self.filter.charge(number, event, count)
 
-    def _private_gradient(self, number: int) -> float:
-        """Put the noisy mean gradient of a fresh batch into the state and give the noise's deviation in the sum."""
+    def private_gradient(self, number: int, trial: int = 0, *, noise: float = 1.0) -> ClipReport:
+        """Put the noisy mean gradient of a fresh batch into the state; what the clipping saw stays private.
+
+        Args:
+            number: the release.
+            trial: which of the release's trials.
+            noise: a factor on the planned noise multiplier, where the plan adapts.
+        """
         rule = self.plan.clipping.at(number, self.plan.releases)
-        stddev = self.plan.noise.multiplier_at(number) * rule.sensitivity
-        indices = self.plan.sampler.draw(self.key.stream("batch", number))
-        inputs, targets = self.data.batch(indices)
-        self.engine.clipped_sum(
-            on_device(inputs, self.device), targets.to(self.device), rule, self.state.gradient
-        )
-        add_gaussian_(self.state.gradient, stddev, self.key.stream("noise", number))
+        indices = self.plan.sampler.draw(self.key.stream("batch", number, trial))
+        report = self.engine.clipped_sum(*self.batch(indices), rule, self.state.gradient)
+        stddev = self._stddev(number, noise)
+        add_gaussian_(self.state.gradient, stddev, self.key.stream("noise", number, trial))
         self.state.gradient.div_(self.plan.sampler.expected_batch_size)
-        return stddev
+        return report
+
+    def propose(self, number: int, *, noise: float = 1.0, learning_rate: float = 1.0) -> None:
+        """Move the weights by the noisy gradient in the state; the factors are those of an adapting plan."""
+        self.state.propose(
+            learning_rate=self.plan.learning_rate_at(number) * learning_rate,
+            noise_variance=(self._stddev(number, noise) / self.plan.sampler.expected_batch_size) ** 2,
+        )
+
+    def batch(self, indices: Tensor) -> tuple[Any, Tensor]:
+        """Inputs and targets of the records at `indices`, where the model is."""
+        inputs, targets = self.data.batch(indices)
+        return on_device(inputs, self.device), targets.to(self.device)
+
+    def _stddev(self, number: int, noise: float) -> float:
+        """The standard deviation of the noise in the sum."""
+        rule = self.plan.clipping.at(number, self.plan.releases)
+        return self.plan.noise.multiplier_at(number) * noise * rule.sensitivity
 
     def save(self) -> None:
         """Write a checkpoint now."""
@@ -227,6 +294,13 @@ class Run(AbstractContextManager["Run"]):
     def __exit__(self, *_: object) -> None:
         """Close the run."""
         self.close()
+
+
+def _room(plan: Plan) -> int:
+    """How many candidates can wait for each other; -1 where nothing is selected."""
+    if plan.selecting is None:
+        return -1
+    return 0 if plan.selecting.buffer is None else plan.selecting.buffer.size
 
 
 def on_device(inputs: Any, device: torch.device) -> Any:
