@@ -24,7 +24,6 @@ from discreet.accounting import (
 )
 from discreet.accounting.history import Calculus, ChargePlan, LogHeader
 from discreet.accounting.rdp import ORDERS, certified_rdp
-from discreet.accounting.selective.claimed import claimed_epsilon
 from discreet.accounting.termination import SHARE_OF_DELTA, Termination, trial_cap
 from discreet.errors import UserError
 from discreet.gates.gate import Candidate
@@ -76,6 +75,7 @@ class Plan:
 
     Attributes:
         releases: how many releases; with a phased decay the most that there can be, as the filter may end the run.
+        claimed_budget: where to end by the paper's formula, which counts updates only; no guarantee of anything.
         order: the order of the Renyi filter that a phased decay is held by.
         termination: the cap on consecutive trials, under `hidden`.
     """
@@ -93,6 +93,7 @@ class Plan:
     average: float | None = None
     releases: int
     selecting: Selecting | None = None
+    claimed_budget: float | None = None
     order: float | None = None
     termination: Termination | None = None
 
@@ -111,18 +112,25 @@ class Plan:
         """What one release is called where people read it."""
         return "trial" if self.selecting is not None and not self.hides_trials else "release"
 
-    def event(self, release: int, phase: Phase | None = None, *, measured: bool = False) -> Event:
+    def event(self, release: int, phase: Phase | None = None) -> Event:
         """The privacy event of one release; of a typical one where it depends on a phase that is not given."""
+        if self.selecting is None:
+            return PoissonGaussian(
+                sample_rate=self.sampler.rate, noise_multiplier=self.noise.multiplier_at(release)
+            )
+        return self.selecting.event(self.candidate(release, phase), self.accounting)
+
+    def candidate(self, release: int, phase: Phase | None = None) -> Candidate:
+        """The mechanism that makes the candidates of one release."""
         if phase is None:
             decay = None if self.selecting is None else self.selecting.decay
             phase = UNMOVED if decay is None else decay.typical
-        multiplier = self.noise.multiplier_at(release) * phase.noise
-        if self.selecting is None:
-            return PoissonGaussian(sample_rate=self.sampler.rate, noise_multiplier=multiplier)
-        candidate = Candidate(
-            sample_rate=self.sampler.rate, noise_multiplier=multiplier, number=release, phase=phase
+        return Candidate(
+            sample_rate=self.sampler.rate,
+            noise_multiplier=self.noise.multiplier_at(release) * phase.noise,
+            number=release,
+            phase=phase,
         )
-        return self.selecting.event(candidate, self.accounting, measured=measured)
 
     def charges(self, releases: int | None = None) -> Charges:
         """The events of the first `releases` releases (of all, when not given), runs of equal ones compressed."""
@@ -179,6 +187,7 @@ class Plan:
             "average": self.average,
             "releases": self.releases,
             "selecting": None if self.selecting is None else self.selecting.to_json(),
+            "claimed_budget": self.claimed_budget,
             "order": self.order,
             "termination": None if self.termination is None else self.termination.to_json(),
         }
@@ -198,19 +207,16 @@ class Plan:
             certified = {name: epsilon(charges, delta, accounting=name) for name in ("visible", "hidden")}
             return {**certified, "claimed": self.claimed()}
         held = self.budget.epsilon if self.adapts else self.epsilon()
-        return {"visible": None, "hidden": None, str(self.accounting): held, "claimed": None}
+        return {"visible": None, "hidden": None, str(self.accounting): held, "claimed": self.claimed()}
 
-    def claimed(self, updated: Charges | None = None) -> float | None:
-        """What the method's paper would print. Not a guarantee; None where no paper has a formula.
+    def claimed(self) -> float | None:
+        """What the method's paper would print, before the run. Not a guarantee.
 
-        Args:
-            updated: the events that ended with an update of the weights; all of them, when not given.
+        None where no paper has a formula, and where the formula counts accepted updates: a run knows those.
         """
-        if self.selecting is None:
-            return epsilon(self.charges(), self.budget.delta, calculus="rdp")
-        if not self.selecting.claims:
+        if self.selecting is not None:
             return None
-        return claimed_epsilon(self.charges() if updated is None else updated, self.budget.delta)
+        return epsilon(self.charges(), self.budget.delta, calculus="rdp")
 
     def learning_rate_at(self, release: int) -> float:
         """The learning rate of one release."""

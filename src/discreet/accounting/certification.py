@@ -28,7 +28,7 @@ from discreet.accounting.certificate import (
 from discreet.accounting.composition import epsilon
 from discreet.accounting.events import Event, event_from_json
 from discreet.accounting.filter import open_filter
-from discreet.accounting.history import History
+from discreet.accounting.history import History, first_releases
 from discreet.accounting.log import read_log
 from discreet.errors import UserError
 
@@ -186,7 +186,7 @@ def _numbers(
             )
     ran = None
     if header.filter == "planned":  # under a Renyi filter the events themselves may have depended on the data
-        made = [*((event, 1) for _, event in history.once), *_prefix(history.releases, executed)]
+        made = [*((event, 1) for _, event in history.once), *first_releases(history.releases, executed)]
         ran = _finite(
             epsilon(made, header.budget.delta, accounting=header.accounting, calculus=header.calculus)
         )
@@ -201,15 +201,6 @@ def _numbers(
 
 def _usual_assumptions(accounting: Accounting) -> tuple[str, ...]:
     return (*ASSUMPTIONS, SECRET_TRIALS) if accounting is Accounting.HIDDEN else ASSUMPTIONS
-
-
-def _prefix(runs: Sequence[tuple[Event, int]], releases: int) -> list[tuple[Event, int]]:
-    kept = []
-    for event, count in runs:
-        if releases > 0:
-            kept.append((event, min(count, releases)))
-        releases -= count
-    return kept
 
 
 def _encoded(charges: Sequence[tuple[Event, int]]) -> tuple[Mapping[str, Any], ...]:

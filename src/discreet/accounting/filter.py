@@ -23,7 +23,7 @@ import numpy as np
 
 from discreet.accounting.composition import composed_rdp, epsilon
 from discreet.accounting.events import Event
-from discreet.accounting.history import LogHeader
+from discreet.accounting.history import History, LogHeader, first_releases
 from discreet.accounting.log import EventLog
 from discreet.accounting.rdp import ORDERS, Floats, certified_rdp, epsilon_from_rdp
 from discreet.accounting.termination import SHARE_OF_DELTA
@@ -39,6 +39,10 @@ class PrivacyFilter(Protocol):
     @property
     def charged(self) -> int:
         """The number of releases that have been paid for."""
+
+    @property
+    def history(self) -> History:
+        """What was promised and charged."""
 
     def charge(self, release: int, event: Event, count: int = 1) -> None:
         """Charge `count` releases from that number on, or raise `BudgetExhausted` and charge nothing."""
@@ -104,6 +108,13 @@ class PlannedFilter:
     def charged(self) -> int:
         """The number of releases that have been paid for."""
         return self._charged
+
+    @property
+    def history(self) -> History:
+        """What was promised and charged."""
+        if self._log is not None:
+            return self._log.history
+        return History(header=self._header, releases=first_releases(self._plan.releases, self._charged))
 
     def charge(self, release: int, event: Event, count: int = 1) -> None:
         """Charge `count` releases from that number on, as planned, or refuse and charge nothing."""
@@ -171,6 +182,7 @@ class RenyiFilter:
         self._once: dict[str, Event] = {}
         self._spent = np.zeros_like(ORDERS)
         self._trail: list[Floats] = []
+        self._releases: list[tuple[Event, int]] = []
         self._costs: dict[Event, Floats] = {}
         if log is not None:
             for name, event in log.history.once:
@@ -184,6 +196,13 @@ class RenyiFilter:
         """The number of releases that have been paid for."""
         return self._charged
 
+    @property
+    def history(self) -> History:
+        """What was promised and charged."""
+        if self._log is not None:
+            return self._log.history
+        return History(header=self._header, releases=tuple(self._releases), once=tuple(self._once.items()))
+
     def charge(self, release: int, event: Event, count: int = 1) -> None:
         """Charge `count` releases from that number on, or raise `BudgetExhausted` and charge nothing."""
         _require_next(release, count, self._charged)
@@ -194,6 +213,7 @@ class RenyiFilter:
         if fresh:
             each = (after - self._spent) / fresh
             self._trail.extend(self._spent + (number + 1) * each for number in range(fresh))
+            self._releases.append((event, fresh))
         self._spent = after
         self._charged += fresh
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -146,3 +146,13 @@ class History:
     def charges(self) -> list[tuple[Event, int]]:
         """Everything charged, as charges for the accountants."""
         return [*((event, 1) for _, event in self.once), *self.releases]
+
+
+def first_releases(runs: Iterable[tuple[Event, int]], releases: int) -> Runs:
+    """What the first so many releases of these runs are."""
+    kept = []
+    for event, count in runs:
+        if releases > 0:
+            kept.append((event, min(count, releases)))
+        releases -= count
+    return tuple(kept)

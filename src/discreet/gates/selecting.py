@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.accounting import Accounting, Several
+from discreet.accounting import Accounting
 from discreet.accounting.selective.events import BufferedRelease
 from discreet.errors import UserError
 from discreet.gates.gate import Candidate, Gate
@@ -47,26 +47,36 @@ class Selecting:
         """Whether the scores of accepted candidates are used after the gate."""
         return self.buffer is not None or (self.progress is not None and self.progress.uses_scores)
 
-    def event(self, candidate: Candidate, accounting: Accounting, *, measured: bool) -> Event:
-        """The event of one trial (`visible`) or one update (`hidden`); `measured` if progress is noised and charged."""
-        if accounting is Accounting.HIDDEN:
-            event = self._release_event(candidate)
-        else:
-            event = self.gate.event(candidate, scored=self.scored)
-        if measured and self.progress is not None and self.progress.charge is not None:
-            return Several(events=(event, self.progress.charge))
-        return event
+    def event(self, candidate: Candidate, accounting: Accounting) -> Event:
+        """The event of one trial (`visible`) or of one update (`hidden`)."""
+        if accounting is not Accounting.HIDDEN:
+            return self.gate.event(candidate, scored=self.scored)
+        if self.buffer is not None:
+            return self._choice_event(self.buffer, candidate)
+        return self.gate.event(candidate, scored=True) if self.scored else self.gate.release_event(candidate)
 
-    def _release_event(self, candidate: Candidate) -> Event:
-        if self.buffer is None:
-            return self.gate.release_event(candidate)
+    def claimed_event(self, candidate: Candidate) -> Event:
+        """What the method's paper charges an update as: one trial, whatever came before it."""
+        return self.gate.event(candidate, scored=False)
+
+    def _choice_event(self, buffer: Buffer, candidate: Candidate) -> Event:
+        if buffer.patience is not None:
+            raise UserError(
+                "patience depends on how many candidates were rejected, which is secret under hidden accounting; "
+                "leave it out"
+            )
+        if self.progress is not None and self.progress.uses_scores and not buffer.charge_all:
+            raise UserError(
+                "a decay that follows the scores needs them released: under hidden accounting set charge_all, or let "
+                'it follow another progress ("accuracy" or "public")'
+            )
         if not isinstance(self.gate, LossTest):
             raise UserError("a buffer needs a loss test: the cost of choosing by other scores is not known")
         return BufferedRelease(
             **self.gate.facts(candidate),
-            candidates=self.buffer.size,
-            tie=self.buffer.tie,
-            charge_all=self.buffer.charge_all,
+            candidates=buffer.size,
+            tie=buffer.tie,
+            charge_all=buffer.charge_all,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from torch import nn
 
 from discreet.accounting.certificate import Certificate, TrainedOn
 from discreet.accounting.certification import build_certificate
-from discreet.accounting.history import History
 from discreet.accounting.log import read_log
 from discreet.accounting.page import certificate_page
 from discreet.accounting.rounding import rounded_up
@@ -83,14 +82,10 @@ def conclude(run: Run) -> Result:
 def certify(run: Run) -> Certificate:
     """The certificate of a run as it stands."""
     plan, form = run.plan, run.data.description
-    if run.folder is not None:
-        history = read_log(run.folder.path)
-    else:
-        history = History(
-            header=plan.header(secure_noise=run.key.is_secret),
-            releases=tuple(plan.charges(run.state.releases)),
-        )
-    charges = plan.charges()
+    history = run.filter.history if run.folder is None else read_log(run.folder.path)
+    # Without a gate every release is an update, and both accountings see the same. With one, the run was made for the
+    # accounting that it was held to, and ended accordingly: the other one would say nothing true of it.
+    charges = plan.charges() if plan.selecting is None else None
     return build_certificate(
         history,
         recipe=plan.recipe,
@@ -104,7 +99,7 @@ def certify(run: Run) -> Certificate:
         sampler=_SAMPLER.format(rate=plan.sampler.rate),
         noise_source=_noise_source(run.key),
         executed=run.state.releases,
-        claimed_epsilon=plan.claimed(),
+        claimed_epsilon=run.claimed_epsilon(),
         charges_visible=charges,
         charges_hidden=charges,
         assumptions=(

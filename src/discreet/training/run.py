@@ -25,7 +25,7 @@ from discreet.training.fingerprint import of_frozen, of_records
 from discreet.training.folder import RunFolder
 from discreet.training.odometer import Odometer
 from discreet.training.state import TrainState
-from discreet.training.trials import Trials
+from discreet.training.trials import Trials, Turn
 
 if TYPE_CHECKING:
     from discreet.accounting.log import EventLog
@@ -67,6 +67,7 @@ class Release:
         learning_rate: eta in force.
         updated: whether the weights moved; always, unless a gate rejected the candidate or lets it wait.
         updates: how often the weights have moved.
+        accepted: how many candidates have passed the gate, where there is one.
         score: the noisy score of the candidate, where its release was charged.
     """
 
@@ -77,6 +78,7 @@ class Release:
     learning_rate: float
     updated: bool = True
     updates: int = 0
+    accepted: int | None = None
     score: float | None = None
 
 
@@ -136,8 +138,10 @@ class Run(AbstractContextManager["Run"]):
 
     @property
     def finished(self) -> bool:
-        """Whether every planned release has been made, or the filter has refused another."""
-        return self._exhausted or self.state.releases >= self.plan.releases
+        """Whether every planned release has been made, or what was to end the run has come."""
+        if self._exhausted or self.state.releases >= self.plan.releases:
+            return True
+        return self._trials is not None and self._trials.ended
 
     def __iter__(self) -> Iterator[Release]:
         """Make the releases that are left, one per item, until the plan's end or `stop_requested`.
@@ -166,13 +170,13 @@ class Run(AbstractContextManager["Run"]):
         self._charge(number)
         self._half_made = True
         phase = UNMOVED if self.state.selection is None else self.state.selection.phase
-        updated, score = True, None
         if self._trials is None:
             self.private_gradient(number)
             self.propose(number)
             self.state.settle(average=self.plan.average)
+            turn = Turn(updated=True)
         else:
-            updated, score = self._trials.turn(number)
+            turn = self._trials.turn(number)
         self.state.releases += 1
         self._half_made = False
         self._save_now_and_then()
@@ -182,9 +186,10 @@ class Run(AbstractContextManager["Run"]):
             epsilon=self.spent(number + 1),
             noise_multiplier=self.plan.noise.multiplier_at(number) * phase.noise,
             learning_rate=self.plan.learning_rate_at(number) * phase.learning_rate,
-            updated=updated,
+            updated=turn.updated,
             updates=self.state.updates,
-            score=score,
+            accepted=None if self.state.selection is None else self.state.selection.accepted,
+            score=turn.score,
         )
 
     def spent(self, releases: int) -> float:
@@ -240,6 +245,10 @@ class Run(AbstractContextManager["Run"]):
         """The standard deviation of the noise in the sum."""
         rule = self.plan.clipping.at(number, self.plan.releases)
         return self.plan.noise.multiplier_at(number) * noise * rule.sensitivity
+
+    def claimed_epsilon(self) -> float | None:
+        """What the method's paper would print for what was done, or is planned. Not a guarantee."""
+        return self.plan.claimed() if self._trials is None else self._trials.claimed_epsilon()
 
     def save(self) -> None:
         """Write a checkpoint now."""

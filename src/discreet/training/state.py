@@ -32,7 +32,8 @@ class Selection:
         phase: where a phased decay has moved the parameters.
         measured: the last measurement of progress.
         unmeasured: whether an update was made since then.
-        updated: the numbers of the trials or releases that ended with an update.
+        accepted: how many candidates have passed.
+        claimed: what the method's paper would charge for the updates so far, as Renyi divergences at whole orders.
     """
 
     waiting: Tensor
@@ -42,7 +43,8 @@ class Selection:
     phase: Phase = field(default_factory=Phase)
     measured: float | None = None
     unmeasured: bool = True
-    updated: list[int] = field(default_factory=list)
+    accepted: int = 0
+    claimed: list[float] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the tensor."""

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from torch import Tensor
 
+from discreet.accounting.rdp import epsilon_from_rdp
+from discreet.accounting.selective.claimed import WHOLE_ORDERS, claimed_rdp
 from discreet.errors import TrialsExhausted, UserError
 from discreet.gates.loss_test import LossTest
+from discreet.gates.progress import PublicAccuracy
+from discreet.gradients.private import Private
 from discreet.training.evaluate import PublicData, accuracy, hits
 
 if TYPE_CHECKING:
     from discreet.accounting import Event
+    from discreet.accounting.rdp import Floats
     from discreet.gates.gate import Verdict
     from discreet.gates.selecting import Selecting
     from discreet.gradients.engine import ClipReport
-    from discreet.gradients.private import Private
     from discreet.noise.key import Stream
     from discreet.schedules import Phase
     from discreet.training.run import Run
     from discreet.training.state import Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What everybody may know of a turn.
+
+    Attributes:
+        updated: whether the weights moved.
+        score: the noisy score of the trial, where its release was charged.
+    """
+
+    updated: bool
+    score: float | None = None
 
 
 class Trials:
@@ -37,7 +56,7 @@ class Trials:
     """
 
     def __init__(self, run: Run, selecting: Selecting, public: PublicData | None) -> None:
-        if selecting.progress is not None and public is None and _needs_public(selecting):
+        if isinstance(selecting.progress, PublicAccuracy) and public is None:
             raise UserError(
                 "the decay follows the accuracy on public records, and there are none: give some as `public`, or "
                 'choose another progress ("scores" or "accuracy")'
@@ -46,6 +65,7 @@ class Trials:
         self._undo, self._marked, self._proposed = run.state.undo(), False, False
         self._number = self._trial = 0
         self._report: ClipReport | None = None
+        self._claims: dict[Event, Floats] = {}
 
     @property
     def _selection(self) -> Selection:
@@ -54,37 +74,59 @@ class Trials:
 
     def event(self, number: int) -> Event:
         """What the next turn will cost, from the phase that the run is in."""
-        return self._run.plan.event(number, self._selection.phase, measured=self._measures)
+        return self._measurement or self._run.plan.event(number, self.phase)
 
-    def turn(self, number: int) -> tuple[bool, float | None]:
-        """Make the next trial (`visible`) or the next update (`hidden`).
-
-        Returns:
-            Whether the weights were updated, and the trial's score if its release was charged.
-        """
+    def turn(self, number: int) -> Turn:
+        """Make the next trial (`visible`) or the next update (`hidden`), or take a measurement that is charged."""
         self._number, self._trial = number, 0
-        measured = self._measure() if self._measures else None
-        score = None
-        if self._run.plan.hides_trials:
-            self._until_updated()
-            updated = True
-        else:
-            updated, score = self._one_trial()
+        if self._measurement is not None:
+            self._follow()
+            return Turn(updated=False)
+        turn = self._until_updated() if self._run.plan.hides_trials else self._one_trial()
         selection, progress = self._selection, self._selecting.progress
-        if measured is not None:
-            self._move(*measured)
-        if updated:
-            selection.updated.append(number)
+        if turn.updated:
+            self._claim(number)
             selection.unmeasured = True
             if progress is not None and progress.charge is None:
-                self._move(*self._measure())
+                self._follow()
             selection.scores = []
-        return updated, score
+        return turn
 
-    def _one_trial(self) -> tuple[bool, float | None]:
+    @property
+    def ended(self) -> bool:
+        """Whether the paper's formula, where it was to end the run, would not allow another update."""
+        most, plan = self._run.plan.claimed_budget, self._run.plan
+        if most is None:
+            return False
+        after = self._claimed_curve() + self._claimed_cost(self._run.state.releases)
+        return epsilon_from_rdp(after, plan.budget.delta, WHOLE_ORDERS) > most
+
+    def claimed_epsilon(self) -> float | None:
+        """What the method's paper would print for the updates so far. Not a guarantee; None where it has no formula."""
+        if not self._selecting.claims:
+            return None
+        return epsilon_from_rdp(self._claimed_curve(), self._run.plan.budget.delta, WHOLE_ORDERS)
+
+    def _claim(self, number: int) -> None:
+        if self._selecting.claims:
+            self._selection.claimed = (self._claimed_curve() + self._claimed_cost(number)).tolist()
+
+    def _claimed_curve(self) -> Floats:
+        return np.array(self._selection.claimed or np.zeros_like(WHOLE_ORDERS))
+
+    def _claimed_cost(self, number: int) -> Floats:
+        event = self._selecting.claimed_event(self._run.plan.candidate(number, self.phase))
+        if event not in self._claims:
+            self._claims[event] = claimed_rdp(event, WHOLE_ORDERS)
+        return self._claims[event]
+
+    def _one_trial(self) -> Turn:
         verdict = self._try()
         selection, gate, buffer = self._selection, self._selecting.gate, self._selecting.buffer
-        selection.rejected_in_a_row += 0 if verdict.accepted else 1
+        if verdict.accepted:
+            selection.accepted += 1
+        else:
+            selection.rejected_in_a_row += 1
         updated = verdict.accepted
         if buffer is not None:
             waiting = len(selection.scores)
@@ -94,9 +136,9 @@ class Trials:
         if verdict.accepted or updated:
             selection.rejected_in_a_row = 0
         told = gate.releases_scores or (verdict.accepted and self._selecting.scored)
-        return updated, verdict.score if told else None
+        return Turn(updated=updated, score=verdict.score if told else None)
 
-    def _until_updated(self) -> None:
+    def _until_updated(self) -> Turn:
         termination = self._run.plan.termination
         assert termination is not None
         updated = False
@@ -106,8 +148,9 @@ class Trials:
                     f"release {self._number + 1} found no candidate that passes: that is rarer than a thousandth of "
                     "delta, and paid for; the run cannot go on"
                 )
-            updated, _ = self._one_trial()
+            updated = self._one_trial().updated
             self._trial += 1
+        return Turn(updated=True)
 
     def _try(self) -> Verdict:
         """Make one candidate and judge it; on return the weights are the candidate's only if it is an update."""
@@ -209,20 +252,15 @@ class Trials:
 
     def correct(self, indices: Tensor) -> Private[int]:
         """How many of these private records the model gets right."""
-        from discreet.gradients.private import Private
-
         return Private(hits(self._run.model, *self._run.batch(indices)))
 
     @property
-    def _measures(self) -> bool:
-        """Whether the next turn begins with a measurement that is charged."""
-        progress, selection = self._selecting.progress, self._selection
-        return (
-            progress is not None
-            and progress.charge is not None
-            and selection.unmeasured
-            and not self._settled
-        )
+    def _measurement(self) -> Event | None:
+        """The charge of the measurement that is to be taken next; None for a turn that makes candidates."""
+        progress = self._selecting.progress
+        if progress is None or not self._selection.unmeasured or self._settled:
+            return None
+        return progress.charge
 
     @property
     def _settled(self) -> bool:
@@ -230,23 +268,12 @@ class Trials:
         until, run = self._selecting.until, self._run
         return until is not None and run.spent(run.state.releases) >= until
 
-    def _measure(self) -> tuple[float | None, float]:
-        progress, selection = self._selecting.progress, self._selection
-        assert progress is not None
-        before = selection.measured
-        selection.measured = progress.measure(self, before)
-        selection.unmeasured = False
-        return before, selection.measured
-
-    def _move(self, before: float | None, now: float) -> None:
-        decay, progress = self._selecting.decay, self._selecting.progress
+    def _follow(self) -> None:
+        """Measure the progress, and let the decay follow it."""
+        decay, progress, selection = self._selecting.decay, self._selecting.progress, self._selection
         assert decay is not None
         assert progress is not None
+        before, selection.unmeasured = selection.measured, False
+        selection.measured = progress.measure(self, before)
         if before is not None and not self._settled:
-            self._selection.phase = decay.moved(self.phase, progress.progress(before, now, self))
-
-
-def _needs_public(selecting: Selecting) -> bool:
-    from discreet.gates.progress import PublicAccuracy
-
-    return isinstance(selecting.progress, PublicAccuracy)
+            selection.phase = decay.moved(self.phase, progress.progress(before, selection.measured, self))
