@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from discreet.errors import BudgetExhausted, CorruptFile, UserError
     from discreet.noise.key import RunKey
     from discreet.plan import Plan
-    from discreet.recipes import DPSGD, DPAdam, DPAdamBC, DPAdamW, DPOptimizer
+    from discreet.recipes import (
+        DPSGD,
+        DPSGDBR,
+        DPSRCG,
+        DPSUR,
+        SADPSGD,
+        DPAdam,
+        DPAdamBC,
+        DPAdamW,
+        DPOptimizer,
+    )
     from discreet.training.fit import fit, resume, start
     from discreet.training.outcome import Result, conclude
     from discreet.training.run import Release, Run
@@ -32,7 +42,17 @@ _HOMES = {
     "discreet.errors": ("BudgetExhausted", "CorruptFile", "UserError"),
     "discreet.noise.key": ("RunKey",),
     "discreet.plan": ("Plan",),
-    "discreet.recipes": ("DPSGD", "DPAdam", "DPAdamBC", "DPAdamW", "DPOptimizer"),
+    "discreet.recipes": (
+        "DPSGD",
+        "DPSGDBR",
+        "DPSRCG",
+        "DPSUR",
+        "SADPSGD",
+        "DPAdam",
+        "DPAdamBC",
+        "DPAdamW",
+        "DPOptimizer",
+    ),
     "discreet.training.fit": ("fit", "resume", "start"),
     "discreet.training.outcome": ("Result", "conclude"),
     "discreet.training.run": ("Release", "Run"),
@@ -41,6 +61,10 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "DPSGD",
+    "DPSGDBR",
+    "DPSRCG",
+    "DPSUR",
+    "SADPSGD",
     "Accounting",
     "Budget",
     "BudgetExhausted",

@@ -24,6 +24,7 @@ from discreet.accounting import (
 )
 from discreet.accounting.history import Calculus, ChargePlan, LogHeader
 from discreet.accounting.rdp import ORDERS, certified_rdp
+from discreet.accounting.selective.claimed import claimed_epsilon
 from discreet.accounting.termination import SHARE_OF_DELTA, Termination, trial_cap
 from discreet.errors import UserError
 from discreet.gates.gate import Candidate
@@ -218,6 +219,22 @@ class Plan:
             return None
         return epsilon(self.charges(), self.budget.delta, calculus="rdp")
 
+    def claimed_range(self) -> tuple[float, float] | None:
+        """Between what the method's paper would print if candidates passed least, and most often. Not a guarantee.
+
+        None where the paper has no formula, or parameters decay.
+        """
+        if self.selecting is None or not self.selecting.claims or self.adapts:
+            return None
+        event, gate = self.selecting.claimed_event(self.candidate(0)), self.event(0)
+        size = 1 if self.selecting.buffer is None else self.selecting.buffer.size
+        rates = (1.0, 1.0) if self.hides_trials else (gate.lowest_acceptance / size, gate.highest_acceptance)
+        low, high = (
+            claimed_epsilon([(event, round(self.releases * rate))], self.budget.delta) for rate in rates
+        )
+        most = math.inf if self.claimed_budget is None else self.claimed_budget
+        return min(low, most), min(high, most)
+
     def learning_rate_at(self, release: int) -> float:
         """The learning rate of one release."""
         return self.learning_rate * self.learning_rate_schedule.at(release, self.releases)
@@ -246,8 +263,13 @@ def fit_to_budget(plan: Plan, *, noise_is_given: bool, releases_are_given: bool)
         multiplier = calibrate_noise(with_noise, budget, accounting=plan.accounting, calculus=plan.calculus)
         plan = replace(plan, noise=replace(plan.noise, multiplier=multiplier))
     elif not releases_are_given:
+        # Where parameters decay, as many as there would be if they never did: the filter ends the run before.
         most = calibrate_releases(
-            plan.event, budget, limit=MOST_RELEASES, accounting=plan.accounting, calculus=plan.calculus
+            lambda number: plan.event(number, UNMOVED),
+            budget,
+            limit=MOST_RELEASES,
+            accounting=plan.accounting,
+            calculus=plan.calculus,
         )
         plan = replace(plan, releases=most, noise=replace(plan.noise, releases=most))
     if plan.adapts:

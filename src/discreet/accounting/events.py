@@ -48,6 +48,11 @@ class Event:
         """The smallest probability that a trial of this event is accepted; 1 where nothing is rejected."""
         return 1.0
 
+    @property
+    def highest_acceptance(self) -> float:
+        """The largest probability that a trial of this event is accepted; 1 where nothing is rejected."""
+        return 1.0
+
 
 class UnknownEventError(NotImplementedError):
     """No certified bound of the calculus in question is known for a kind of event."""
@@ -201,6 +206,11 @@ class Several(Event):
     def lowest_acceptance(self) -> float:
         """That of the trial among the events."""
         return min(event.lowest_acceptance for event in self.events)
+
+    @property
+    def highest_acceptance(self) -> float:
+        """That of the trial among the events."""
+        return min(event.highest_acceptance for event in self.events)
 
 
 def joint_multiplier(multipliers: Iterable[float]) -> float:

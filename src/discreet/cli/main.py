@@ -90,17 +90,26 @@ def _train(command: argparse.ArgumentParser) -> None:
     privacy("--delta", type=float, help="the budget's delta (default 1e-5)")
     privacy("--accounting", choices=["visible", "hidden"], help="which certified accounting ends the run")
     privacy(
+        "--assume-trials-secret",
+        action="store_true",
+        default=None,
+        help="promise that nobody learns how many trials there were, nor when; hidden accounting rests on it",
+    )
+    privacy(
         "--seed", type=int, help="repeatable randomness, for research: the certificate then is no guarantee"
     )
 
     recipe = command.add_argument_group("recipe (see `discreet recipes`)").add_argument
     recipe("--recipe", help="how to train (default dp-sgd)")
+    recipe("--preset", help="settings by name; paper: those that the recipe's paper publishes for the data")
     recipe("--expected-batch-size", type=int, help="mean size of a Poisson batch, B = qN")
     recipe("--epochs", type=float, help="passes over the data")
     recipe("--releases", type=int, help="noisy gradients to release, instead of epochs")
     recipe("--noise-multiplier", type=float, help="sigma; calibrated to the budget when left out")
     recipe("--clip-norm", type=float, help="C, the most that one record contributes")
-    recipe("--clipping", choices=["flat", "layer-wise", "automatic"], help="how gradients are clipped")
+    recipe(
+        "--clipping", choices=["flat", "layer-wise", "automatic", "scaled"], help="how gradients are clipped"
+    )
     recipe("--learning-rate", type=float)
     recipe(
         "--learning-rate-schedule",

@@ -18,19 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Cooling:
-    """The inverse temperature: it grows by a fixed step from trial to trial, up to a largest value.
+    """The inverse temperature: it grows by a step now and then, up to a largest value.
 
     Attributes:
         start: at the first trial.
-        step: what each trial adds.
+        step: by how much it grows at a time.
         most: where it stops.
+        every: how many trials share a temperature, and so an event.
     """
 
     start: float
     step: float
     most: float
+    every: int = 1
 
     def __post_init__(self) -> None:
+        if self.every < 1:
+            raise UserError(f"every of the cooling is {self.every}; it is a whole number of at least 1")
         for name in ("start", "step", "most"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0.0):
@@ -38,7 +42,7 @@ class Cooling:
 
     def at(self, number: int) -> float:
         """The coldness of a trial; public."""
-        return min(self.most, self.start + self.step * number)
+        return min(self.most, self.start + self.step * (number // self.every))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +75,7 @@ class _Annealing:
             "coldness": self.cooling.start,
             "cooling": self.cooling.step,
             "coldest": self.cooling.most,
+            "cooling_every": self.cooling.every,
         }
 
 
@@ -100,6 +105,10 @@ class AnnealedLossTest(_Annealing):
 
     def release_event(self, candidate: Candidate) -> Event:
         """The same mechanism under `hidden`."""
+        return self.event(candidate, scored=False)
+
+    def claimed_event(self, candidate: Candidate) -> Event:
+        """A trial."""
         return self.event(candidate, scored=False)
 
 
@@ -143,6 +152,10 @@ class AnnealedSumTest(_Annealing):
             'scores "per-record" need accounting "visible": the acceptance probability has no lower bound. '
             'Use scores "total", without patience'
         )
+
+    def claimed_event(self, candidate: Candidate) -> Event:
+        """Both Gaussians: nothing else is known of the paper."""
+        return self.event(candidate, scored=False)
 
     def judge(self, trial: Trial) -> Verdict:
         """As the base does, but give in after `patience` rejections."""

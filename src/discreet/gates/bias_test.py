@@ -77,6 +77,10 @@ class BiasTest:
         """The same mechanism under `hidden`."""
         return self.event(candidate, scored=False)
 
+    def claimed_event(self, candidate: Candidate) -> Event:
+        """A trial."""
+        return self.event(candidate, scored=False)
+
     def judge(self, trial: Trial) -> Verdict:
         """Take the bias from the norms that the clipping rule saw."""
         from discreet.noise.gaussian import standard_normal

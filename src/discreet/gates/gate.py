@@ -109,6 +109,10 @@ class Gate(Protocol):
         """The event of one accepted candidate, charged under `hidden`."""
         ...
 
+    def claimed_event(self, candidate: Candidate) -> Event:
+        """What the method's paper charges an accepted candidate as. Not a guarantee."""
+        ...
+
     def judge(self, trial: Trial) -> Verdict:
         """Look at the candidate and decide."""
         ...

@@ -18,17 +18,21 @@ if TYPE_CHECKING:
 class LossTest:
     """Accept if the noisy loss change is below beta C_v.
 
-    Guarantee: `LossChange` is the metric of `accounting.selective.gates.LossGate`, with the same sigma_v and beta.
+    Guarantee: `LossChange` is the metric of `accounting.selective.gates.LossGate`, with the same beta, and sigma_v as
+    `facts` gives it to the event: the noise's deviation over 2 C_v, whichever way it was set.
 
     Attributes:
         change: the loss change, with its batch and C_v.
         noise_multiplier: sigma_v; the noise's deviation is 2 C_v sigma_v.
         threshold: beta.
+        unscaled: the noise's deviation is sigma_v itself, as equation 12 of DPSGD-BR prints it. With a small C_v the
+            test then tells next to nothing.
     """
 
     change: LossChange
     noise_multiplier: float
     threshold: float
+    unscaled: bool = False
 
     @property
     def releases_scores(self) -> bool:
@@ -42,6 +46,15 @@ class LossTest:
     def release_event(self, candidate: Candidate) -> Event:
         """The same mechanism, of which `hidden` accounting sees the accepted candidate only."""
         return GatedTrial(**self.facts(candidate))
+
+    def claimed_event(self, candidate: Candidate) -> Event:
+        """A trial as the papers charge it, with sigma_v as they print it."""
+        return GatedTrial(
+            **{
+                **self.facts(candidate),
+                "gate_multiplier": self.noise_multiplier * candidate.phase.gate_noise,
+            }
+        )
 
     def facts(self, candidate: Candidate) -> dict[str, float]:
         """The fields of the events, for this candidate."""
@@ -64,7 +77,8 @@ class LossTest:
         return self._threshold(phase), 2.0 * self._noise(phase)
 
     def _noise(self, phase: Phase) -> float:
-        return self.noise_multiplier * phase.gate_noise
+        scale = 2.0 * self.change.bound if self.unscaled else 1.0
+        return self.noise_multiplier * phase.gate_noise / scale
 
     def _threshold(self, phase: Phase) -> float:
         return self.threshold * phase.gate_threshold
@@ -77,4 +91,5 @@ class LossTest:
             "bound": self.change.bound,
             "noise_multiplier": self.noise_multiplier,
             "threshold": self.threshold,
+            "unscaled": self.unscaled,
         }

@@ -57,7 +57,7 @@ class Selecting:
 
     def claimed_event(self, candidate: Candidate) -> Event:
         """What the method's paper charges an update as: one trial, whatever came before it."""
-        return self.gate.event(candidate, scored=False)
+        return self.gate.claimed_event(candidate)
 
     def _choice_event(self, buffer: Buffer, candidate: Candidate) -> Event:
         if buffer.patience is not None:

@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from discreet.data import Splits
+from discreet.data import Records, Splits
 from discreet.errors import UserError
 from discreet.jobs.job import Job
 from discreet.models import ModelSpec
@@ -32,12 +32,18 @@ class Prepared:
     model: nn.Module
     plan: Plan
 
+    @property
+    def evaluated(self) -> Records | None:
+        """The records that accuracy is taken on, where that is wanted."""
+        return self.splits.public if self.job.evaluation else None
+
     def start(self, folder: Path | None) -> Run:
         """Begin in a new folder; without one, all that would be refused is refused, and nothing is written."""
         return fit.start(
             self.model,
             self.splits.train,
             self.plan,
+            public=self.evaluated,
             folder=folder,
             seed=self.job.seed,
             microbatch=self.job.microbatch,
@@ -56,6 +62,7 @@ class Prepared:
             self.model,
             self.splits.train,
             self.plan,
+            public=self.evaluated,
             microbatch=self.job.microbatch,
             checkpoint_seconds=self.job.checkpoint_seconds,
         )
@@ -70,6 +77,7 @@ def prepare(job: Job) -> Prepared:
         torch.set_num_threads(job.threads)
     splits = job.load()
     plan = recipe.plan(len(splits.train), budget, accounting=accounting)
+    job.require_secret_trials(plan)
     spec = job.network(splits)
     # The first weights are public; in a seeded run they repeat, in any other they come from a key of their own.
     key = RunKey.secret() if job.seed is None else RunKey.from_seed(job.seed)
@@ -81,7 +89,7 @@ def prepare(job: Job) -> Prepared:
 
 def carry_out(prepared: Prepared, run: Run, console: Console) -> Result:
     """Make all releases that are left, tell of them, and conclude."""
-    job, public = prepared.job, prepared.splits.public if prepared.job.evaluation else None
+    job, public = prepared.job, prepared.evaluated
     assert run.folder is not None, "a job is carried out in a folder"
     listeners: list[Listener] = []
     if job.tensorboard:
@@ -89,7 +97,13 @@ def carry_out(prepared: Prepared, run: Run, console: Console) -> Result:
     if not console.quiet:
         done = run.state.releases
         listeners.append(
-            Terminal(console, releases=run.plan.releases, budget=run.plan.budget.epsilon, done=done)
+            Terminal(
+                console,
+                releases=run.plan.releases,
+                budget=run.plan.budget.epsilon,
+                done=done,
+                unit=run.plan.unit,
+            )
         )
     try:
         fit.drive(run, public=public, listeners=listeners, marks=job.marks)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet.accounting import Accounting, Budget
 from discreet.errors import UserError
+from discreet.jobs.presets import with_preset
 from discreet.typed import misfits
 
 if TYPE_CHECKING:
     from discreet.data import Declaration, Splits
     from discreet.models import ModelSpec
+    from discreet.plan import Plan
     from discreet.recipes import FirstOrder
 
 
@@ -30,6 +32,8 @@ class Job:
         epsilon: the budget's epsilon.
         delta: the budget's delta.
         accounting: "visible" or "hidden".
+        assume_trials_secret: that number and timing of trials stay secret; "hidden" accounting rests on it.
+        preset: "paper" for the settings that the recipe's paper publishes for these data; what is said beside it wins.
         model: a network by name, with `model_options`; chosen to suit the data when left out.
         seed: makes the run repeatable, and its certificate no guarantee.
         data_folder: where data sets lie.
@@ -56,6 +60,8 @@ class Job:
     epsilon: float = 3.0
     delta: float = 1e-5
     accounting: str = "visible"
+    assume_trials_secret: bool = False
+    preset: str | None = None
     model: str | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
@@ -93,6 +99,7 @@ class Job:
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """A job from flat settings: the job's own names, and any setting of its recipe."""
         own = {each.name for each in fields(cls)} - {"settings"}
+        settings = with_preset(settings, {each.name: each.default for each in fields(cls)})
         job = {name: value for name, value in settings.items() if name in own}
         job["settings"] = {name: value for name, value in settings.items() if name not in own}
         if "data" not in job:
@@ -129,6 +136,14 @@ class Job:
                 f'accounting is {self.accounting!r}; the certified ones are "visible" and "hidden"'
             )
         return Accounting(self.accounting)
+
+    def require_secret_trials(self, plan: Plan) -> None:
+        """Refuse a plan whose guarantee rests on secret trials that nobody has promised to keep."""
+        if plan.hides_trials and not self.assume_trials_secret:
+            raise UserError(
+                'accounting "hidden" holds only if nobody learns how many trials there were, nor when: say so with '
+                '--assume-trials-secret, or leave the accounting at "visible"'
+            )
 
     def chosen_recipe(self) -> FirstOrder:
         """The recipe with its settings."""

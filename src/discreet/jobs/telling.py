@@ -9,6 +9,7 @@ from discreet.accounting.rounding import rounded_up
 
 if TYPE_CHECKING:
     from discreet.jobs.carry_out import Prepared
+    from discreet.plan import Plan
 
 WIDTH = 80
 _INDENT = 18
@@ -17,32 +18,55 @@ _INDENT = 18
 def describe_plan(prepared: Prepared) -> str:
     """What is trained on what, how, and what it costs under each accounting."""
     plan, form = prepared.plan, prepared.splits.description
-    costs = plan.costs()
     parameters = sum(each.numel() for each in prepared.model.parameters() if each.requires_grad)
     rows = [
         row("records", f"{plan.sampler.examples}, {form.classes} classes; {_evaluated(prepared)}"),
         *(row("not declared", f"{fact}: read off the records without noise") for fact in form.private_facts),
         row("model", f"{prepared.spec.name}, {parameters:,} parameters"),
         row(
-            "releases",
-            f"{plan.releases}, Poisson batches of {plan.sampler.expected_batch_size:g} on average "
+            f"{plan.unit}s",
+            f"{_at_most(plan)}{plan.releases}, Poisson batches of {plan.sampler.expected_batch_size:g} on average "
             f"(sample rate {plan.sampler.rate:.4g})",
         ),
         row(
             "noise", f"multiplier {plan.noise.multiplier:.4f} at clip norm {plan.clipping.rule.sensitivity:g}"
         ),
         row("budget", f"epsilon {plan.budget.epsilon:g} at delta {plan.budget.delta:g}"),
-        row(
-            "certified",
-            f"epsilon {rounded_up(costs['visible'])} visible, {rounded_up(costs['hidden'])} hidden "
-            f"(held to {plan.accounting})",
-        ),
+        row("certified", _certified(plan)),
         *_seeded(prepared),
-        row(
-            "claimed", f"epsilon {rounded_up(costs['claimed'])} by the method's own formula; not a guarantee"
-        ),
+        row("claimed", _claimed(plan)),
     ]
     return "\n".join([f"{plan.recipe} on {form.name}", *rows])
+
+
+def _at_most(plan: Plan) -> str:
+    """What stands before a number of releases that a run may not reach."""
+    return "at most " if plan.adapts or plan.claimed_budget is not None else ""
+
+
+def _certified(plan: Plan) -> str:
+    costs, held = plan.costs(), plan.accounting
+    told = ", ".join(
+        f"{rounded_up(value)} {name}"
+        for name, value in costs.items()
+        if name != "claimed" and value is not None
+    )
+    if plan.selecting is None:
+        return f"epsilon {told} (held to {held})"
+    if plan.hides_trials:
+        return f"epsilon {told}, if number and timing of trials stay secret"
+    return f"epsilon {told}: every trial is charged, also those that are rejected"
+
+
+def _claimed(plan: Plan) -> str:
+    if plan.selecting is None:
+        return f"epsilon {rounded_up(plan.costs()['claimed'])} by the method's own formula; not a guarantee"
+    span = plan.claimed_range()
+    if span is None:
+        return "known after the run, if the method has a formula; not a guarantee"
+    low, high = (rounded_up(each, 2) for each in span)
+    between = high if low == high else f"{low} to {high}, by how many candidates pass,"
+    return f"epsilon {between} by the method's own formula; not a guarantee"
 
 
 def _seeded(prepared: Prepared) -> list[str]:
@@ -77,7 +101,7 @@ def clock(seconds: float) -> str:
 
 
 def _evaluated(prepared: Prepared) -> str:
-    public = prepared.splits.public if prepared.job.evaluation else None
+    public = prepared.evaluated
     if public is None:
         return "no accuracy is shown"
     return f"accuracy on {len(public)} others ({prepared.splits.declared})"

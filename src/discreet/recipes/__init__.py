@@ -8,11 +8,24 @@ from discreet.recipes.dp_adambc import DPAdamBC
 from discreet.recipes.dp_adamw import DPAdamW
 from discreet.recipes.dp_optimizer import DPOptimizer
 from discreet.recipes.dp_sgd import DPSGD
+from discreet.recipes.dpsgd_br import DPSGDBR
+from discreet.recipes.dpsr_cg import DPSRCG
+from discreet.recipes.dpsur import DPSUR
 from discreet.recipes.first_order import FirstOrder
+from discreet.recipes.sa_dp_sgd import SADPSGD
 
-RECIPES: dict[str, type[FirstOrder]] = {
-    recipe.name: recipe for recipe in (DPSGD, DPAdam, DPAdamW, DPAdamBC, DPOptimizer)
-}
+_ALL: tuple[type[FirstOrder], ...] = (
+    DPSGD,
+    DPAdam,
+    DPAdamW,
+    DPAdamBC,
+    DPOptimizer,
+    DPSUR,
+    DPSGDBR,
+    DPSRCG,
+    SADPSGD,
+)
+RECIPES: dict[str, type[FirstOrder]] = {recipe.name: recipe for recipe in _ALL}
 
 
 def find(name: str) -> type[FirstOrder]:
@@ -22,4 +35,17 @@ def find(name: str) -> type[FirstOrder]:
     return RECIPES[name]
 
 
-__all__ = ["DPSGD", "RECIPES", "DPAdam", "DPAdamBC", "DPAdamW", "DPOptimizer", "FirstOrder", "find"]
+__all__ = [
+    "DPSGD",
+    "DPSGDBR",
+    "DPSRCG",
+    "DPSUR",
+    "RECIPES",
+    "SADPSGD",
+    "DPAdam",
+    "DPAdamBC",
+    "DPAdamW",
+    "DPOptimizer",
+    "FirstOrder",
+    "find",
+]

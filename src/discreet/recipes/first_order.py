@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
 from discreet import schedules
 from discreet.accounting import Accounting, Budget
@@ -13,11 +13,24 @@ from discreet.errors import UserError
 from discreet.noise.gaussian import GaussianNoise
 from discreet.optimizers import OptimizerChoice
 from discreet.plan import MOST_RELEASES, Clipping, Plan, fit_to_budget
+from discreet.recipes.presets import Presets
 from discreet.sampling import PoissonSampler
 from discreet.schedules import Constant, Schedule
 from discreet.typed import require_types
 
+if TYPE_CHECKING:
+    from discreet.gates.selecting import Selecting
+    from discreet.gradients.clipping import ClippingRule
+
 _DEFAULT_EPOCHS = 30.0
+_CLIPPINGS = ("flat", "layer-wise", "automatic", "scaled")
+
+
+class FurtherParts(TypedDict, total=False):
+    """Parts of a plan that only some recipes have, by the names that the plan knows them by."""
+
+    selecting: Selecting
+    claimed_budget: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +46,8 @@ class FirstOrder:
         clip_norm: C, the most that one record may contribute, as an L2 norm over all trainable parameters.
         clipping: "flat" clips a record's whole gradient; "layer-wise" clips the part of each of the G layers
             to C / sqrt(G), which adds up to the same C; "automatic" scales every gradient to a norm just below C
-            (AUTO-S).
+            (AUTO-S); "scaled" multiplies by C / Z and clips to C what is longer than Z.
+        scaling_bound: Z, for "scaled" clipping; public.
         learning_rate: eta, applied to the noisy sum over B.
         learning_rate_schedule: a factor on the learning rate, a public function of the release number.
         noise_schedule: a factor on the noise multiplier; accounted release by release.
@@ -44,6 +58,7 @@ class FirstOrder:
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
+    presets: ClassVar[Presets] = {}
 
     expected_batch_size: int = 256
     epochs: float | None = None
@@ -51,6 +66,7 @@ class FirstOrder:
     noise_multiplier: float | None = None
     clip_norm: float = 1.0
     clipping: str = "flat"
+    scaling_bound: float | None = None
     learning_rate: float = 0.5
     learning_rate_schedule: Schedule = Constant()
     noise_schedule: Schedule = Constant()
@@ -66,14 +82,11 @@ class FirstOrder:
             _at_least("releases", self.releases, 1)
             if self.epochs is not None:
                 raise UserError("epochs and releases say the same thing; give one of them")
-        for name in ("epochs", "noise_multiplier", "clip_norm", "learning_rate"):
-            value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, int | float) and math.isfinite(value) and value > 0
-            ):
-                raise UserError(f"{name} is {value}; it is a finite number above 0")
-        if self.clipping not in ("flat", "layer-wise", "automatic"):
-            raise UserError(f'clipping is {self.clipping!r}; it can be "flat", "layer-wise" or "automatic"')
+        for name in ("epochs", "noise_multiplier", "clip_norm", "learning_rate", "scaling_bound"):
+            require_positive(name, getattr(self, name))
+        require_one_of("clipping", self.clipping, _CLIPPINGS)
+        if (self.clipping == "scaled") != (self.scaling_bound is not None):
+            raise UserError('"scaled" clipping and scaling_bound belong together; give both or neither')
         if self.average is not None and not 0 < self.average < 1:
             raise UserError(
                 f"average is {self.average}; the decay of the weights' average lies between 0 and 1"
@@ -123,6 +136,7 @@ class FirstOrder:
             learning_rate_schedule=self.learning_rate_schedule,
             average=self.average,
             releases=releases,
+            **self.further_parts(sampler),
         )
         return fit_to_budget(
             draft,
@@ -130,9 +144,21 @@ class FirstOrder:
             releases_are_given=(self.releases or self.epochs) is not None,
         )
 
-    def _rule(self) -> Any:
-        from discreet.gradients.clipping import AutomaticClipping, FlatClipping, LayerClipping
+    def further_parts(self, sampler: PoissonSampler) -> FurtherParts:
+        """The parts of the plan that only some recipes have."""
+        return {}
 
+    def _rule(self) -> ClippingRule:
+        from discreet.gradients.clipping import (
+            AutomaticClipping,
+            FlatClipping,
+            LayerClipping,
+            ScaledClipping,
+        )
+
+        if self.scaling_bound is not None:
+            return ScaledClipping(clip_norm=self.clip_norm, bound=self.scaling_bound)
+        kinds: dict[str, type[FlatClipping | LayerClipping | AutomaticClipping]]
         kinds = {"flat": FlatClipping, "layer-wise": LayerClipping, "automatic": AutomaticClipping}
         return kinds[self.clipping](clip_norm=self.clip_norm)
 
@@ -159,6 +185,24 @@ class FirstOrder:
                 value = schedules.parse(value) if isinstance(value, str) else schedules.from_json(value)
             settings[name] = tuple(value) if isinstance(value, list) else value
         return cls(**settings)
+
+
+def require_positive(name: str, value: float | None) -> None:
+    """Refuse a setting that is given and is not a finite number above 0."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise UserError(f"{name} is {value}; it is a finite number above 0")
+
+
+def require_finite(name: str, value: float) -> None:
+    """Refuse a setting that is infinite or not a number."""
+    if not math.isfinite(value):
+        raise UserError(f"{name} is {value}; it is a finite number")
+
+
+def require_one_of(name: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a setting that is none of the words it can be."""
+    if value not in known:
+        raise UserError(f"{name} is {value!r}; it can be {', '.join(repr(each) for each in known)}")
 
 
 def _at_least(name: str, value: float, least: int) -> None:

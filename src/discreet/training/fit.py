@@ -26,7 +26,8 @@ from discreet.training.files import read_json, write_json
 from discreet.training.folder import RunFolder
 from discreet.training.outcome import Result, conclude
 from discreet.training.progress import JsonLines, Listener, Progressing
-from discreet.training.run import Run, on_device
+from discreet.training.run import Release, Run, on_device
+from discreet.training.trials import told_of_trials
 
 if TYPE_CHECKING:
     from discreet.recipes import FirstOrder
@@ -75,7 +76,7 @@ def fit(
         marks: how often progress is told and accuracy taken.
     """
     plan = recipe.plan(len(data), budget, accounting=accounting)
-    run = start(model, data, plan, loss=loss, folder=folder, seed=seed, microbatch=microbatch)
+    run = start(model, data, plan, loss=loss, public=public, folder=folder, seed=seed, microbatch=microbatch)
     try:
         drive(run, public=public, listeners=listeners, marks=marks)
         return conclude(run)
@@ -89,6 +90,7 @@ def start(
     plan: Plan,
     *,
     loss: Loss = cross_entropy,
+    public: PublicData | None = None,
     folder: Path | str | None = None,
     seed: int | None = None,
     method: Method = "auto",
@@ -105,6 +107,7 @@ def start(
         data: the private records.
         plan: what to do, as `recipe.plan(len(data), budget)` gives it.
         loss: the loss of each record.
+        public: public records, for a recipe that follows the accuracy on them.
         folder: a new folder for the run.
         seed: makes the run repeatable.
         method: how the gradient engine computes; all methods give the same sums.
@@ -126,13 +129,13 @@ def start(
     plan.optimizer.build([nn.Parameter(torch.zeros(1))])
     key = RunKey.secret() if seed is None else RunKey.from_seed(seed)
     if folder is None:
-        return Run(plan, model, data, engine=engine, key=key)
+        return Run(plan, model, data, engine=engine, key=key, public=public)
     place, log = RunFolder.create(Path(folder)), None
     try:
         key.save(place.key)
         write_json(place.settings, {"format": _FORMAT, "plan": plan.to_json(), "notes": notes or {}})
         log = EventLog.create(place.path, plan.header(secure_noise=key.is_secret))
-        run = Run(plan, model, data, engine=engine, key=key, log=log, folder=place)
+        run = Run(plan, model, data, engine=engine, key=key, log=log, folder=place, public=public)
         run.checkpoint_seconds = checkpoint_seconds
         run.save()
     except BaseException:
@@ -150,6 +153,7 @@ def resume(
     plan: Plan,
     *,
     loss: Loss = cross_entropy,
+    public: PublicData | None = None,
     method: Method = "auto",
     microbatch: int | None = None,
     checkpoint_seconds: float = 30.0,
@@ -188,7 +192,7 @@ def resume(
                 f"{log.path} holds {log.charged} charges, and {place.checkpoint} was saved after {facts['releases']}: "
                 "the log has lost its end, or it belongs to another run"
             )
-        run = Run(plan, model, data, engine=engine, key=key, log=log, folder=place)
+        run = Run(plan, model, data, engine=engine, key=key, log=log, folder=place, public=public)
         run.checkpoint_seconds = checkpoint_seconds
         for what, told in (
             ("records", "other records"),
@@ -232,10 +236,12 @@ def drive(
     """Make all releases that are left, telling the listeners of each and, now and then, of accuracy."""
     if run.folder is not None:
         listeners = [JsonLines(run.folder.metrics), *listeners]
+    since: list[Release] = []
     with Progressing(list(listeners), releases=run.plan.releases, marks=marks) as progress:
         for release in run:
             progress.release(release.number)
-            if progress.due(release.number):
+            since.append(release)
+            if progress.due(release.number) or run.finished:
                 with run.released_weights() as released:
                     measured = None if public is None else accuracy(released, public)
                 progress.mark(
@@ -246,4 +252,6 @@ def drive(
                     noise_multiplier=release.noise_multiplier,
                     learning_rate=release.learning_rate,
                     accuracy=measured,
+                    told=told_of_trials(since),
                 )
+                since.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -21,7 +21,11 @@ from discreet.accounting.rounding import rounded_up
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """What is known at some point of a run."""
+    """What is known at some point of a run.
+
+    Attributes:
+        told: further figures by name, each a function of what was released.
+    """
 
     release: int
     of: int
@@ -31,6 +35,7 @@ class Mark:
     learning_rate: float
     accuracy: float | None
     seconds: int
+    told: dict[str, float] = field(default_factory=dict)
 
 
 class Listener(Protocol):
@@ -81,7 +86,9 @@ class TensorBoard:
 
     def mark(self, mark: Mark) -> None:
         """Write the mark's numbers at its release."""
-        for name, value in asdict(mark).items():
+        scalars = asdict(mark)
+        scalars.update(scalars.pop("told"))
+        for name, value in scalars.items():
             if name not in ("release", "of", "seconds") and value is not None:
                 self._writer.add_scalar(name, value, mark.release, walltime=round(time.time()))
 
@@ -93,14 +100,16 @@ class TensorBoard:
 class Terminal:
     """A progress bar; where the output is not a terminal, one line per mark."""
 
-    def __init__(self, console: Console, *, releases: int, budget: float, done: int = 0) -> None:
-        self._console, self._done = console, done
+    def __init__(
+        self, console: Console, *, releases: int, budget: float, done: int = 0, unit: str = "release"
+    ) -> None:
+        self._console, self._done, self._unit = console, done, unit
         self._progress: Progress | None = None
         self._task = TaskID(0)
         if console.is_terminal:
             self._progress = Progress(
                 BarColumn(bar_width=None),
-                TextColumn("release {task.completed:.0f}/{task.total:.0f}"),
+                TextColumn(unit + " {task.completed:.0f}/{task.total:.0f}"),
                 TextColumn("{task.fields[told]}"),
                 TimeRemainingColumn(compact=True),
                 console=console,
@@ -120,12 +129,14 @@ class Terminal:
         told = f"epsilon {rounded_up(mark.epsilon, 3)} of {mark.budget:g}"
         if mark.accuracy is not None:
             told += f"  accuracy {mark.accuracy:.2%}"
+        if "acceptance rate" in mark.told:
+            told += f"  accepted {mark.told['acceptance rate']:.0%}"
         if self._progress:
             self._progress.update(self._task, completed=mark.release, told=told)
         else:
             left = mark.seconds * (mark.of - mark.release) / (mark.release - self._done)
             self._console.print(
-                f"release {mark.release}/{mark.of}  {told}  {left:.0f} s left", highlight=False
+                f"{self._unit} {mark.release}/{mark.of}  {told}  {left:.0f} s left", highlight=False
             )
 
     def close(self) -> None:

@@ -68,6 +68,7 @@ class Release:
         updated: whether the weights moved; always, unless a gate rejected the candidate or lets it wait.
         updates: how often the weights have moved.
         accepted: how many candidates have passed the gate, where there is one.
+        trials: how many candidates there were, where there is a gate and its rejections are seen.
         score: the noisy score of the candidate, where its release was charged.
     """
 
@@ -79,6 +80,7 @@ class Release:
     updated: bool = True
     updates: int = 0
     accepted: int | None = None
+    trials: int | None = None
     score: float | None = None
 
 
@@ -189,6 +191,7 @@ class Run(AbstractContextManager["Run"]):
             updated=turn.updated,
             updates=self.state.updates,
             accepted=None if self.state.selection is None else self.state.selection.accepted,
+            trials=None if self._trials is None else self._trials.seen,
             score=turn.score,
         )
 

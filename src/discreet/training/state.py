@@ -33,6 +33,7 @@ class Selection:
         measured: the last measurement of progress.
         unmeasured: whether an update was made since then.
         accepted: how many candidates have passed.
+        trials: how many there were, where that may be known.
         claimed: what the method's paper would charge for the updates so far, as Renyi divergences at whole orders.
     """
 
@@ -44,6 +45,7 @@ class Selection:
     measured: float | None = None
     unmeasured: bool = True
     accepted: int = 0
+    trials: int = 0
     claimed: list[float] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from discreet.gradients.engine import ClipReport
     from discreet.noise.key import Stream
     from discreet.schedules import Phase
-    from discreet.training.run import Run
+    from discreet.training.run import Release, Run
     from discreet.training.state import Selection
 
 
@@ -93,6 +93,11 @@ class Trials:
         return turn
 
     @property
+    def seen(self) -> int | None:
+        """How many candidates there were; None where that is secret."""
+        return None if self._run.plan.hides_trials else self._selection.trials
+
+    @property
     def ended(self) -> bool:
         """Whether the paper's formula, where it was to end the run, would not allow another update."""
         most, plan = self._run.plan.claimed_budget, self._run.plan
@@ -123,6 +128,8 @@ class Trials:
     def _one_trial(self) -> Turn:
         verdict = self._try()
         selection, gate, buffer = self._selection, self._selecting.gate, self._selecting.buffer
+        if not self._run.plan.hides_trials:
+            selection.trials += 1
         if verdict.accepted:
             selection.accepted += 1
         else:
@@ -277,3 +284,20 @@ class Trials:
         selection.measured = progress.measure(self, before)
         if before is not None and not self._settled:
             selection.phase = decay.moved(self.phase, progress.progress(before, selection.measured, self))
+
+
+def told_of_trials(releases: Sequence[Release]) -> dict[str, float]:
+    """What is worth telling of a stretch of releases of a run with a gate; nothing of any other run.
+
+    Under `hidden` accounting a release is an update, and no release says anything of its trials.
+    """
+    last = releases[-1]
+    if last.accepted is None:
+        return {}
+    told = {"updates": float(last.updates)}
+    if last.trials is not None:
+        told["acceptance rate"] = last.accepted / last.trials
+    scores = [release.score for release in releases if release.score is not None]
+    if scores:
+        told["noisy score"] = sum(scores) / len(scores)
+    return told

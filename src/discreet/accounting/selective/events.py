@@ -53,6 +53,11 @@ class IndependentlyGatedTrial(CandidateTrial):
         return self.acceptance.low
 
     @property
+    def highest_acceptance(self) -> float:
+        """The acceptance probability of the best metric."""
+        return self.acceptance.high
+
+    @property
     def test_law(self) -> LikelihoodRatio:
         """The likelihood ratio of the noisy score."""
         return LikelihoodRatio(self.gate_rate, self.gate_multiplier)
@@ -160,6 +165,11 @@ class BatchGatedTrial(CandidateTrial):
     def lowest_acceptance(self) -> float:
         """The acceptance probability of the worst metric."""
         return self.gate.low
+
+    @property
+    def highest_acceptance(self) -> float:
+        """The acceptance probability of the best metric."""
+        return self.gate.high
 
     @property
     def released_law(self) -> LikelihoodRatio:
