@@ -1,5 +1,6 @@
-import dataclasses
 import importlib.util
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ class Workshop:
             return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.LayerNorm(6), nn.Linear(6, 3))
 
     def plan(self, recipe, **changes):
-        return dataclasses.replace(recipe, **changes).plan(EXAMPLES, self.budget)
+        replaced = recipe.__replace__ if hasattr(recipe, "__replace__") else partial(replace, recipe)
+        return replaced(**changes).plan(EXAMPLES, self.budget)
 
 
 @pytest.fixture(scope="session")
