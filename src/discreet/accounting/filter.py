@@ -2,16 +2,14 @@
 
 Two sound forms, chosen before a run starts:
 
-- `PlannedFilter`: the whole sequence of events is fixed in advance. Its cost is known before the first
-release, by
+- `PlannedFilter`: the whole sequence of events is fixed in advance. Its cost is known before the first release, by
   the best calculus; every charge must be the planned one. The run may end early, but never deviate.
-- `RenyiFilter`: the events may depend on what was released. A curve of Renyi divergences is fixed in
-advance and
-  kept at *every* order of it (Feldman and Zrnic 2021; Lecuyer 2021); epsilon follows from the curve, not
-  from what happened. The curve is either that of a plan, or a bound at one order only, chosen in advance.
+- `RenyiFilter`: the events may depend on what was released. A curve of Renyi divergences is fixed in advance and
+  kept at *every* order of it (Feldman and Zrnic 2021; Lecuyer 2021); epsilon follows from the curve, not from what
+  happened. The curve is either that of a plan, or a bound at one order only, chosen in advance.
 
-"Some order still has budget" is not a filter: paths that differ may be stopped by different orders, and
-then delta exceeds its target. The tests construct such a case.
+"Some order still has budget" is not a filter: paths that differ may be stopped by different orders, and then delta
+exceeds its target. The tests construct such a case.
 """
 
 from __future__ import annotations
@@ -233,6 +231,8 @@ class RenyiFilter:
 
     def spent(self, delta: float, releases: int) -> float:
         """The epsilon of the first releases, at the orders that the filter keeps; for people to watch."""
+        if not 0 <= releases <= self._charged:
+            raise ValueError(f"{releases} releases were made and {self._charged} charged")
         if not releases:
             return 0.0
         spent = np.where(np.isfinite(self.limit), self._trail[releases - 1], np.inf)
