@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from discreet.errors import UserError
+
 
 def speed(arguments: argparse.Namespace) -> int:
     """Private against plain steps, next to other libraries."""
@@ -27,4 +29,18 @@ def accounting(arguments: argparse.Namespace) -> int:
     from discreet.bench import accounting as bench
 
     print(bench.table(bench.run(turns=arguments.rounds)))
+    return 0
+
+
+def recipes(arguments: argparse.Namespace) -> int:
+    """What a release of each recipe costs, in releases of DP-SGD."""
+    from discreet.bench import recipes as bench
+
+    names = [setting.model for setting in bench.SETTINGS]
+    chosen = [
+        setting for setting in bench.SETTINGS if not arguments.models or setting.model in arguments.models
+    ]
+    if unknown := [name for name in arguments.models if name not in names]:
+        raise UserError(f"model is {unknown[0]!r}; it can be {', '.join(dict.fromkeys(names))}")
+    print(bench.table(bench.run(chosen, arguments.recipes, rounds=arguments.rounds)))
     return 0

@@ -289,7 +289,11 @@ def _bench(command: argparse.ArgumentParser) -> None:
     noise.set_defaults(run=_lazily("bench", "noise"), rounds=7)
     accounting = commands.add_parser("accounting", help="how long the accountant takes")
     accounting.set_defaults(run=_lazily("bench", "accounting"), rounds=5)
-    for each in (speed, noise, accounting):
+    recipes = commands.add_parser("recipes", help="a release of each recipe against one of DP-SGD")
+    recipes.add_argument("models", nargs="*", metavar="MODEL", help="such as cnn-mnist (default: all)")
+    recipes.add_argument("--recipes", nargs="+", metavar="RECIPE", help="measure these only")
+    recipes.set_defaults(run=_lazily("bench", "recipes"), rounds=15)
+    for each in (speed, noise, accounting, recipes):
         each.add_argument("--rounds", type=int, help="how often everything is measured; medians are shown")
 
 
