@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from discreet.gradients.axes import RecordAxis, find_axis
-from discreet.gradients.batches import Batch, map_batch, rows_of, signature, synthetic_like
+from discreet.gradients.batches import Batch, batch_size, map_batch, rows_of, signature, synthetic_like
 from discreet.gradients.buffers import Buffers
 from discreet.gradients.choosing import Choices
 from discreet.gradients.clipping import FlatClipping
@@ -20,6 +20,7 @@ from discreet.gradients.weighing import Weighing
 
 _FORMATS = ("contiguous", "channels last")
 _ROUNDS = 4
+_MOST_RECORDS_FORWARD = 256
 
 
 class FusedSums:
@@ -101,10 +102,26 @@ class FusedSums:
         return norms, losses
 
     def formatted(self, inputs: Batch, targets: Batch) -> tuple[Batch, Batch]:
-        """The batch in the memory format that was found to be the fastest, for forward passes of its own."""
-        if self.choices.chosen.get(f"format {signature(inputs, targets)}") != "channels last":
-            return inputs, targets
-        return map_batch(_channels_last, inputs), targets
+        """The batch in the memory format that is the fastest for forward passes alone."""
+        entry = f"forward {signature(inputs, targets)}"
+        if entry not in self.choices.chosen:
+            self.choices.chosen[entry] = self._fastest_forward(inputs, targets)
+        return _in_format(self.choices.chosen[entry], inputs), targets
+
+    def _fastest_forward(self, inputs: Batch, targets: Batch) -> str:
+        """Time forward passes of made-up records in each format; not always the one that gradients are best in."""
+        generator = torch.Generator().manual_seed(0)
+        size = min(batch_size(inputs, targets), _MOST_RECORDS_FORWARD)
+        made_up, targets = synthetic_like(inputs, size, generator), synthetic_like(targets, size, generator)
+        batches = {name: _in_format(name, made_up) for name in _FORMATS}
+        seconds = dict.fromkeys(_FORMATS, float("inf"))
+        with torch.no_grad():
+            for _ in range(_ROUNDS):
+                for name, batch in batches.items():
+                    start = time.perf_counter()
+                    self._losses(batch, targets)
+                    seconds[name] = min(seconds[name], time.perf_counter() - start)
+        return min(seconds, key=lambda name: seconds[name])
 
     def _run(self, inputs: Batch, targets: Batch) -> tuple[Tape, Tensor]:
         key = signature(inputs, targets)
@@ -145,8 +162,13 @@ class FusedSums:
         return axes, has_images
 
 
+def _in_format(name: str, inputs: Batch) -> Batch:
+    return map_batch(_channels_last, inputs) if name == "channels last" else inputs
+
+
 def _channels_last(tensor: Tensor) -> Tensor:
-    return tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
+    # `contiguous` would leave the strides of images with one channel as they are, and with them the slower way.
+    return tensor.to(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
 
 
 def _gradients(loss: Tensor, outputs: list[Tensor]) -> tuple[Tensor | None, ...]:

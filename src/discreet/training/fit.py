@@ -215,6 +215,8 @@ def rehearse(engine: GradientEngine, plan: Plan, data: Records) -> None:
     records = min(round(plan.sampler.expected_batch_size), _REHEARSED)
     inputs, targets = made_up(data, records, engine.layout.device)
     engine.clipped_sum(inputs, targets, plan.clipping.at(0, plan.releases), engine.layout.zeros())
+    if plan.selecting is not None:
+        engine.losses(inputs, targets)
 
 
 def made_up(data: Records, records: int, device: torch.device) -> tuple[Batch, Batch]:
