@@ -21,7 +21,8 @@ def done(material: Material) -> Html:
         if made >= planned
         else f"The run was ended after {plain(made)} of {plain(planned)} planned releases."
     )
-    time = f" Training took {duration(material.marks[-1].seconds)}." if material.marks else ""
+    seconds = material.marks[-1].seconds if material.marks else None
+    time = "" if seconds is None else f" Training took {duration(seconds)}."
     norm, noise = plan["clipping"]["sensitivity"], round(plan["noise"]["multiplier"], 6)
     return section(
         "What was done",

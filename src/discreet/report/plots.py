@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from discreet.report.material import Bound, Material
 from discreet.report.meaning import most_hits
 from discreet.report.numbers import at_most, percent, plain
 from discreet.report.plot import Axis, Level, Line, Plot
+from discreet.training.progress import Mark
 
 
-def _share(share: float) -> str:
-    return f"{100 * share:.4g}%"
+def share(value: float) -> str:
+    """A share as people read it."""
+    return f"{100 * value:.4g}%"
 
 
 _RELEASES = Axis(label="Release", include=(0.0,))
 _EPSILON = Axis(label="Epsilon spent", show=partial(at_most, digits=4))
-_ACCURACY = Axis(label="Accuracy", show=_share)
+_ACCURACY = Axis(label="Accuracy", show=share)
 
 
 def _share_at_most(share: float) -> str:
@@ -74,6 +76,24 @@ def exchange_plot(material: Material, records: str) -> Plot | None:
     )
 
 
+def told_plot(
+    material: Material, name: str, title: str, summary: str, y: Axis, of: Callable[[Mark], float | None]
+) -> Plot | None:
+    """A figure of the marks over the releases; None where no mark has it."""
+    points = [(float(mark.release), value) for mark in material.marks if (value := of(mark)) is not None]
+    if not points:
+        return None
+    label = "Trial" if "trials" in material.marks[-1].told else _RELEASES.label
+    return Plot(
+        name=name,
+        title=title,
+        summary=summary,
+        x=Axis(label=label, include=_RELEASES.include),
+        y=y,
+        line=Line(name=title.lower(), points=points),
+    )
+
+
 def attack_plot(bounds: Sequence[Bound]) -> Plot:
     """The bound on recognising records."""
     alarms = [
@@ -89,7 +109,7 @@ def attack_plot(bounds: Sequence[Bound]) -> Plot:
             "For each share of false alarms, the largest share of used records that any attack on the "
             "released model can point out. It follows from the certificate alone; real attacks do worse."
         ),
-        x=Axis(label="Records not used that are pointed at", show=_share),
+        x=Axis(label="Records not used that are pointed at", show=share),
         y=Axis(label="Records used that are pointed out", show=_share_at_most, include=(0.0,)),
         line=Line(
             name="upper bound",

@@ -239,7 +239,8 @@ def drive(
     if run.folder is not None:
         listeners = [JsonLines(run.folder.metrics), *listeners]
     since: list[Release] = []
-    with Progressing(list(listeners), releases=run.plan.releases, marks=marks) as progress:
+    timed = not run.plan.hides_trials
+    with Progressing(list(listeners), releases=run.plan.releases, marks=marks, timed=timed) as progress:
         for release in run:
             progress.release(release.number)
             since.append(release)

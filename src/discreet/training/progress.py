@@ -2,6 +2,7 @@
 
 What is told is public: release numbers, settings, the epsilon spent, and accuracy on public records. Times are whole
 seconds and are taken at marks of many releases, because how long one release took says something about its batch.
+Where the number of trials is secret no file tells a time: how long a release took says how many trials it needed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Mark:
     """What is known at some point of a run.
 
     Attributes:
+        seconds: since the start; None where times are secret.
         told: further figures by name, each a function of what was released.
     """
 
@@ -34,7 +36,7 @@ class Mark:
     noise_multiplier: float
     learning_rate: float
     accuracy: float | None
-    seconds: int
+    seconds: int | None
     told: dict[str, float] = field(default_factory=dict)
 
 
@@ -90,11 +92,16 @@ class TensorBoard:
         scalars.update(scalars.pop("told"))
         for name, value in scalars.items():
             if name not in ("release", "of", "seconds") and value is not None:
-                self._writer.add_scalar(name, value, mark.release, walltime=round(time.time()))
+                self._writer.add_scalar(name, value, mark.release, walltime=_clock(mark))
 
     def close(self) -> None:
         """Write out what is left."""
         self._writer.close()
+
+
+def _clock(mark: Mark) -> int:
+    """The time of day in seconds; the number of the release where times are secret."""
+    return mark.release if mark.seconds is None else round(time.time())
 
 
 class Terminal:
@@ -104,6 +111,7 @@ class Terminal:
         self, console: Console, *, releases: int, budget: float, done: int = 0, unit: str = "release"
     ) -> None:
         self._console, self._done, self._unit = console, done, unit
+        self._start = time.monotonic()
         self._progress: Progress | None = None
         self._task = TaskID(0)
         if console.is_terminal:
@@ -134,7 +142,8 @@ class Terminal:
         if self._progress:
             self._progress.update(self._task, completed=mark.release, told=told)
         else:
-            left = mark.seconds * (mark.of - mark.release) / (mark.release - self._done)
+            seconds = time.monotonic() - self._start
+            left = seconds * (mark.of - mark.release) / (mark.release - self._done)
             self._console.print(
                 f"{self._unit} {mark.release}/{mark.of}  {told}  {left:.0f} s left", highlight=False
             )
@@ -152,10 +161,11 @@ class Progressing:
         listeners: who hears of it.
         releases: how many releases the plan has.
         marks: how many marks to spread over them.
+        timed: whether marks tell the time.
     """
 
-    def __init__(self, listeners: list[Listener], *, releases: int, marks: int) -> None:
-        self._listeners = listeners
+    def __init__(self, listeners: list[Listener], *, releases: int, marks: int, timed: bool = True) -> None:
+        self._listeners, self._timed = listeners, timed
         self._stride = max(1, -(-releases // max(1, marks)))
         self._releases = releases
         self._start = time.monotonic()
@@ -164,9 +174,9 @@ class Progressing:
         """Whether a mark is due after that release."""
         return number % self._stride == 0 or number == self._releases
 
-    def seconds(self) -> int:
-        """Whole seconds since the start."""
-        return round(time.monotonic() - self._start)
+    def seconds(self) -> int | None:
+        """Whole seconds since the start, where they may be told."""
+        return round(time.monotonic() - self._start) if self._timed else None
 
     def release(self, number: int) -> None:
         """Pass a release on."""

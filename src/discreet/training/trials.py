@@ -296,7 +296,8 @@ def told_of_trials(releases: Sequence[Release]) -> dict[str, float]:
         return {}
     told = {"updates": float(last.updates)}
     if last.trials is not None:
-        told["acceptance rate"] = last.accepted / last.trials
+        told["trials"] = float(last.trials)
+        told["acceptance rate"] = last.accepted / max(1, last.trials)
     scores = [release.score for release in releases if release.score is not None]
     if scores:
         told["noisy score"] = sum(scores) / len(scores)
