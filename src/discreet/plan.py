@@ -24,7 +24,7 @@ from discreet.accounting import (
 )
 from discreet.accounting.history import Calculus, ChargePlan, LogHeader
 from discreet.accounting.rdp import ORDERS, certified_rdp
-from discreet.accounting.selective.claimed import claimed_epsilon
+from discreet.accounting.selective.claimed import WHOLE_ORDERS, claimed_epsilon
 from discreet.accounting.termination import SHARE_OF_DELTA, Termination, trial_cap
 from discreet.errors import UserError
 from discreet.gates.gate import Candidate
@@ -230,7 +230,8 @@ class Plan:
         size = 1 if self.selecting.buffer is None else self.selecting.buffer.size
         rates = (1.0, 1.0) if self.hides_trials else (gate.lowest_acceptance / size, gate.highest_acceptance)
         low, high = (
-            claimed_epsilon([(event, round(self.releases * rate))], self.budget.delta) for rate in rates
+            claimed_epsilon([(event, round(self.releases * rate))], self.budget.delta, orders=WHOLE_ORDERS)
+            for rate in rates
         )
         most = math.inf if self.claimed_budget is None else self.claimed_budget
         return min(low, most), min(high, most)
