@@ -119,6 +119,24 @@ def test_an_image_folder_with_declared_classes_and_channels(discreet: Discreet) 
     assert "not declared    the names of the classes are those of the folders" in undeclared.out
 
 
+def test_features_are_computed_once_and_the_run_goes_on_with_them(
+    discreet: Discreet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    images = np.random.default_rng(0).integers(0, 256, (120, 8, 8), dtype=np.uint8)
+    np.savez("a.npz", inputs=images, targets=np.arange(120) % 2)
+    words = f"train a.npz {QUICK} --classes 2 --features scattering --feature-option groups=9"
+    answer = discreet(f"{words} --size-is-public")
+    assert answer.code == 0, answer.err
+    assert "features        scattering, 81 x 2 x 2: a public function of each record" in answer.out
+    assert "model           cnn-scatter" in answer.out
+    assert len(list(Path("cache/discreet/features").iterdir())) == 1
+    job = json.loads(Path("out/run.json").read_text())["notes"]["job"]
+    assert (job["features"], job["feature_options"]) == ("scattering", {"groups": 9})
+    again = discreet(f"{words} --output more --model linear --no-feature-cache")
+    assert "model           linear, 650 parameters" in again.out, again.err
+
+
 def test_a_toml_file_has_the_same_names_and_the_command_line_goes_before_it(
     discreet: Discreet, arrays: Callable[..., str]
 ) -> None:

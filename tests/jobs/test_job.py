@@ -14,8 +14,12 @@ from discreet.jobs.job import Job, read_toml
 from discreet.recipes import RECIPES
 
 ROOT = Path(__file__).parents[2]
-COMMAND = {"config", "resume", "dry_run", "quiet", "output", "set", "model_option", "run"}
-OTHERWISE = {"no_evaluation": "evaluation", "no_tensorboard": "tensorboard"}
+COMMAND = {"config", "resume", "dry_run", "quiet", "output", "set", "feature_option", "model_option", "run"}
+OTHERWISE = {
+    "no_evaluation": "evaluation",
+    "no_feature_cache": "feature_cache",
+    "no_tensorboard": "tensorboard",
+}
 
 
 def test_a_job_comes_back_from_json() -> None:
@@ -30,7 +34,7 @@ def test_every_option_of_the_command_is_a_setting_of_the_job_or_of_a_recipe() ->
         each.name for recipe in RECIPES.values() for each in fields(recipe)
     }
     assert named <= known
-    assert {each.name for each in fields(Job)} - {"settings", "model_options"} <= named
+    assert {each.name for each in fields(Job)} - {"settings", "feature_options", "model_options"} <= named
 
 
 @pytest.mark.parametrize(

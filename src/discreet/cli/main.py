@@ -128,7 +128,17 @@ def _train(command: argparse.ArgumentParser) -> None:
         help="any other setting of the recipe; may be repeated",
     )
 
-    model = command.add_argument_group("model").add_argument
+    model = command.add_argument_group("features and model").add_argument
+    model("--features", help="public features of the inputs, by name, such as scattering (default: none)")
+    model(
+        "--feature-option",
+        action="append",
+        metavar="NAME=VALUE",
+        help="an option of the features; may be repeated",
+    )
+    model(
+        "--no-feature-cache", action="store_true", default=None, help="keep no features on disk between runs"
+    )
     model("--model", help="a network by name (default: one that suits the data)")
     model(
         "--model-option",

@@ -26,8 +26,10 @@ _COMMAND = (
     "dry_run",
     "quiet",
     "set",
+    "feature_option",
     "model_option",
     "no_evaluation",
+    "no_feature_cache",
     "no_tensorboard",
 )
 """What says how the command is to work, or has another name in a job."""
@@ -117,11 +119,17 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
         settings["evaluation"] = False
     if arguments.no_tensorboard:
         settings["tensorboard"] = False
-    if arguments.model_option:
-        before = settings.get("model_options", {})
-        if not isinstance(before, Mapping):
-            raise UserError(f"model_options is {before!r}; it is a table of names and values")
-        settings["model_options"] = {**before, **_pairs("--model-option", arguments.model_option)}
+    if arguments.no_feature_cache:
+        settings["feature_cache"] = False
+    for name, option, texts in (
+        ("feature_options", "--feature-option", arguments.feature_option),
+        ("model_options", "--model-option", arguments.model_option),
+    ):
+        if texts:
+            before = settings.get(name, {})
+            if not isinstance(before, Mapping):
+                raise UserError(f"{name} is {before!r}; it is a table of names and values")
+            settings[name] = {**before, **_pairs(option, texts)}
     settings.update(_pairs("--set", arguments.set or []))
     return settings
 

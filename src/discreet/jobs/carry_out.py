@@ -72,6 +72,7 @@ def prepare(job: Job) -> Prepared:
     """Read the records, build the network, make the plan."""
     # What can be refused without reading the records is refused first.
     budget, recipe, accounting = job.budget(), job.chosen_recipe(), job.chosen_accounting()
+    job.feature_map()
     device = _device(job.device)
     if job.threads is not None:
         torch.set_num_threads(job.threads)

@@ -17,6 +17,7 @@ from discreet.typed import misfits
 
 if TYPE_CHECKING:
     from discreet.data import Declaration, Splits
+    from discreet.features import FeatureMap
     from discreet.models import ModelSpec
     from discreet.plan import Plan
     from discreet.recipes import FirstOrder
@@ -34,6 +35,8 @@ class Job:
         accounting: "visible" or "hidden".
         assume_trials_secret: that number and timing of trials stay secret; "hidden" accounting rests on it.
         preset: "paper" for the settings that the recipe's paper publishes for these data; what is said beside it wins.
+        features: public features of the inputs, by name, with `feature_options`; the inputs themselves when left out.
+        feature_cache: whether features are kept on disk, so that they are computed once.
         model: a network by name, with `model_options`; chosen to suit the data when left out.
         seed: makes the run repeatable, and its certificate no guarantee.
         data_folder: where data sets lie.
@@ -62,6 +65,9 @@ class Job:
     accounting: str = "visible"
     assume_trials_secret: bool = False
     preset: str | None = None
+    features: str | None = None
+    feature_options: Mapping[str, Any] = field(default_factory=dict)
+    feature_cache: bool = True
     model: str | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
@@ -151,7 +157,7 @@ class Job:
 
         recipe = find(self.recipe)
         known = {each.name for each in fields(recipe)}
-        others = {each.name for each in fields(self)} - {"settings", "model_options"}
+        others = {each.name for each in fields(self)} - {"settings", "model_options", "feature_options"}
         for name, value in self.settings.items():
             if name.endswith("_schedule") and not isinstance(value, str | Mapping):
                 raise UserError(f"{name} is {value!r}; write it as in linear:end=0.1, or as a table")
@@ -179,25 +185,44 @@ class Job:
             size_is_public=self.size_is_public,
         )
 
+    def feature_map(self) -> FeatureMap | None:
+        """The features, where some are asked for."""
+        if self.features is None:
+            if self.feature_options:
+                raise UserError(
+                    "feature_options are given, but no features; name some (see discreet train --help)"
+                )
+            return None
+        from discreet.features import build
+
+        return build(self.features, self.feature_options)
+
     def load(self) -> Splits:
-        """Read the records."""
+        """Read the records, and turn them into the features that are asked for."""
         from discreet.data import open_data
 
-        return open_data(
+        feature_map = self.feature_map()
+        splits = open_data(
             self.data,
             self.declaration(),
             folder=None if self.data_folder is None else Path(self.data_folder),
             public=None if self.public is None else Path(self.public),
             declared=self.declared,
         )
+        if feature_map is None:
+            return splits
+        from discreet.features import apply, feature_cache
+
+        return apply(feature_map, splits, cache=feature_cache() if self.feature_cache else None)
 
     def network(self, splits: Splits) -> ModelSpec:
         """The network, by name, for these records."""
         from discreet.data import default_model
-        from discreet.models import ModelSpec, options_of
+        from discreet.models import ModelSpec, default_name, options_of
 
         form = splits.description
-        name = self.model or default_model(self.data, form)
+        suited = default_model(self.data, form) if self.features is None else default_name(form.input_shape)
+        name = self.model or suited
         options = dict(self.model_options)
         if form.vocabulary is not None and "vocabulary" in options_of(name):
             options.setdefault("vocabulary", form.vocabulary)

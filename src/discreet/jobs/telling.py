@@ -22,6 +22,7 @@ def describe_plan(prepared: Prepared) -> str:
     rows = [
         row("records", f"{plan.sampler.examples}, {form.classes} classes; {_evaluated(prepared)}"),
         *(row("not declared", f"{fact}: read off the records without noise") for fact in form.private_facts),
+        *([] if prepared.job.features is None else [row("features", _features(prepared))]),
         row("model", f"{prepared.spec.name}, {parameters:,} parameters"),
         row(
             f"{plan.unit}s",
@@ -37,6 +38,11 @@ def describe_plan(prepared: Prepared) -> str:
         row("claimed", _claimed(plan)),
     ]
     return "\n".join([f"{plan.recipe} on {form.name}", *rows])
+
+
+def _features(prepared: Prepared) -> str:
+    shape = " x ".join(str(side) for side in prepared.splits.description.input_shape)
+    return f"{prepared.job.features}, {shape}: a public function of each record"
 
 
 def _at_most(plan: Plan) -> str:

@@ -39,12 +39,11 @@ def _option(name: str, value: Any) -> list[str]:
             if each is not None
             for word in ("--set", f"{key}={_written(each)}")
         ]
-    if name == "model_options":
-        return [word for key, each in value.items() for word in ("--model-option", f"{key}={_written(each)}")]
-    if name == "evaluation":
-        return ["--no-evaluation"]
-    if name == "tensorboard":
-        return ["--no-tensorboard"]
+    if name in ("feature_options", "model_options"):
+        option = "--" + name.removesuffix("s").replace("_", "-")
+        return [word for key, each in value.items() for word in (option, f"{key}={_written(each)}")]
+    if name in ("evaluation", "feature_cache", "tensorboard"):
+        return ["--no-" + name.replace("_", "-")]
     option = "--" + name.replace("_", "-")
     return [option] if value is True else [option, _written(value)]
 
