@@ -265,15 +265,14 @@ class Trials:
     def _measurement(self) -> Event | None:
         """The charge of the measurement that is to be taken next; None for a turn that makes candidates."""
         progress = self._selecting.progress
-        if progress is None or not self._selection.unmeasured or self._settled:
+        if progress is None or not self._selection.unmeasured or self._settled(self._run.state.releases):
             return None
         return progress.charge
 
-    @property
-    def _settled(self) -> bool:
-        """Whether nothing decays any more: epsilon_B is spent."""
-        until, run = self._selecting.until, self._run
-        return until is not None and run.spent(run.state.releases) >= until
+    def _settled(self, turns: int) -> bool:
+        """Whether nothing decays any more after so many turns: epsilon_B is spent."""
+        until = self._selecting.until
+        return until is not None and self._run.spent(turns) >= until
 
     def _follow(self) -> None:
         """Measure the progress, and let the decay follow it."""
@@ -282,7 +281,7 @@ class Trials:
         assert progress is not None
         before, selection.unmeasured = selection.measured, False
         selection.measured = progress.measure(self, before)
-        if before is not None and not self._settled:
+        if before is not None and not self._settled(self._number + 1):
             selection.phase = decay.moved(self.phase, progress.progress(before, selection.measured, self))
 
 
