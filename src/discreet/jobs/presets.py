@@ -15,8 +15,10 @@ def with_preset(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     if given.get("preset") is None:
         return dict(given)
     asked = {**defaults, **given}
+    # A paper's settings belong to the epsilon that the paper claims, where the run is to end by that.
+    epsilon = asked.get("claimed_epsilon") or asked["epsilon"]
     return {
-        **settings_of(asked["preset"], data=asked["data"], recipe=asked["recipe"], epsilon=asked["epsilon"]),
+        **settings_of(asked["preset"], data=asked["data"], recipe=asked["recipe"], epsilon=epsilon),
         **given,
     }
 
@@ -28,7 +30,7 @@ def settings_of(name: str, *, data: str, recipe: str, epsilon: float) -> dict[st
         name: the preset.
         data: the data set's name.
         recipe: the recipe's name.
-        epsilon: the budget; the preset of the nearest epsilon is taken.
+        epsilon: the budget, or what is to be claimed; the preset of the nearest epsilon is taken.
     """
     if name not in NAMES:
         raise UserError(f"preset is {name!r}; it can be {', '.join(NAMES)}")
