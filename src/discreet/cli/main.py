@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     _data(commands.add_parser("data", help="get a data set, or write a schema template for a table"))
     _certificate(commands.add_parser("certificate", help="recompute a run's certificate from its event log"))
     _recipes(commands.add_parser("recipes", help="list the recipes and their settings"))
+    _compare(commands.add_parser("compare", help="recipes next to each other at the same certified epsilon"))
     _bench(commands.add_parser("bench", help="measure speed on this machine"))
     return top
 
@@ -286,6 +287,32 @@ def _certificate(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="RUN", help="the folder of a run")
     command.add_argument("--json", action="store_true", help="print the certificate as JSON")
     command.set_defaults(run=_lazily("certificate", "certificate"))
+
+
+def _compare(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add(
+        "--config",
+        type=Path,
+        metavar="TOML",
+        help="read the comparison from a file; the options go before it",
+    )
+    add("--data", nargs="+", metavar="NAME", help="data sets")
+    add("--recipes", nargs="+", metavar="RECIPE", help="recipes with their defaults, or as --set says")
+    add("--epsilons", nargs="+", type=float, metavar="X", help="certified epsilons, all recipes at each")
+    add("--seeds", type=int, metavar="N", help="how often, each time with other draws (default 3)")
+    add("--set", action="append", metavar="NAME=VALUE", help="a setting of every training; may be repeated")
+    add(
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        required=True,
+        help="a folder; the same one goes on where it was",
+    )
+    add("--workers", type=int, metavar="N", help="trainings at a time (default: as many as there are cores)")
+    add("--dry-run", action="store_true", help="name the trainings, and stop")
+    add("--quiet", action="store_true", help="print nothing")
+    command.set_defaults(run=_lazily("compare", "compare"))
 
 
 def _bench(command: argparse.ArgumentParser) -> None:

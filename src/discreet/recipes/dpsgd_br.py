@@ -51,29 +51,30 @@ class DPSGDBR(LossSelective):
     )
     paper: ClassVar[str] = "DPSGD-BR: buffered rejection and phased decay, extending DPSUR"
     presets: ClassVar[Presets] = {
-        # Table 4 of the paper, its initial parameters at epsilon 1; it prints none for 2 to 4, nor B_v, nor the decays.
+        # Table 4 of the paper, its initial parameters at epsilon 1. It prints none for 2 to 4: there the noise is DPSUR's
+        # times the ratio that the two have at epsilon 1. B_v and the decays are not printed either.
         "mnist": across(
-            {**_IMAGES, "expected_batch_size": 1024, "learning_rate": 2.75, "noise_multiplier": 3.0},
-            gate_noise_multiplier=(1.37,) * 4,
+            {**_IMAGES, "expected_batch_size": 1024, "learning_rate": 2.75, "gate_noise_multiplier": 1.37},
+            noise_multiplier=(3.0, 2.25, 2.03, 2.03),
         ),
         "fashion-mnist": across(
-            {**_IMAGES, "expected_batch_size": 2048, "learning_rate": 6.0, "noise_multiplier": 6.0},
-            gate_noise_multiplier=(1.3,) * 4,
+            {**_IMAGES, "expected_batch_size": 2048, "learning_rate": 6.0, "gate_noise_multiplier": 1.3},
+            noise_multiplier=(6.0, 3.23, 3.23, 3.23),
         ),
         "cifar-10": across(
-            {**_IMAGES, "expected_batch_size": 8192, "learning_rate": 4.8, "noise_multiplier": 14.0},
-            gate_noise_multiplier=(1.4,) * 4,
+            {**_IMAGES, "expected_batch_size": 8192, "learning_rate": 4.8, "gate_noise_multiplier": 1.4},
+            noise_multiplier=(14.0, 11.45, 7.22, 7.22),
         ),
         "imdb": across(
             {
                 **TEXTS,
                 "gate_batch_size": 128,
+                "gate_noise_multiplier": 1.37,
                 "gate_threshold": -1.5,
                 "expected_batch_size": 1024,
                 "learning_rate": 0.03,
-                "noise_multiplier": 2.3,
             },
-            gate_noise_multiplier=(1.37,) * 4,
+            noise_multiplier=(2.3, 2.07, 1.55, 1.41),
         ),
     }
 
