@@ -51,8 +51,8 @@ class DPSGDBR(LossSelective):
     )
     paper: ClassVar[str] = "DPSGD-BR: buffered rejection and phased decay, extending DPSUR"
     presets: ClassVar[Presets] = {
-        # Table 4 of the paper, its initial parameters at epsilon 1. It prints none for 2 to 4: there the noise is DPSUR's
-        # times the ratio that the two have at epsilon 1. B_v and the decays are not printed either.
+        # Table 4 of the paper, its initial parameters at epsilon 1. It prints none for 2 to 4: there the noise is
+        # DPSUR's times the ratio that the two have at epsilon 1. B_v and the decays are not printed either.
         "mnist": across(
             {**_IMAGES, "expected_batch_size": 1024, "learning_rate": 2.75, "gate_noise_multiplier": 1.37},
             noise_multiplier=(3.0, 2.25, 2.03, 2.03),
