@@ -456,3 +456,10 @@ def test_a_hidden_release_that_finds_no_candidate_stops_with_an_error(data):
 def test_patience_is_refused_where_rejections_are_secret(data):
     with pytest.raises(UserError, match="patience"):
         begin(data, DPSGDBR(**SIZES, progress="none", patience=3), accounting=Accounting.HIDDEN)
+
+
+def test_what_a_run_tells_where_it_ends_is_what_its_certificate_says_of_what_ran(data):
+    run = begin(data, replace(KINDS["sgd"], claimed_epsilon=6.0))
+    last = list(run)[-1]
+    assert last.number < run.plan.releases
+    assert last.epsilon == pytest.approx(conclude(run).certificate.epsilon_of_what_ran, rel=1e-6)

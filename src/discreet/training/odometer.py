@@ -12,7 +12,7 @@ class Odometer:
     """Certified epsilon by number of releases, computed at a few places and rounded up in between.
 
     Composing privacy loss distributions takes milliseconds, a release may take less; so the figure shown after
-    release n is that of the next place at or after n, which is never too small.
+    release n is that of the next place at or after n, which is never too small. Where a run ends it is exact.
     """
 
     def __init__(self, plan: Plan, places: int = 20) -> None:
@@ -20,9 +20,13 @@ class Odometer:
         self._stride = max(1, math.ceil(plan.releases / places))
         self._known: dict[int, float] = {0: 0.0}
 
-    def spent(self, releases: int) -> float:
-        """An upper bound on the epsilon of that many releases."""
-        place = min(math.ceil(releases / self._stride) * self._stride, self._plan.releases)
+    def spent(self, releases: int, *, exactly: bool = False) -> float:
+        """The epsilon of that many releases, or an upper bound on it."""
+        place = (
+            releases
+            if exactly
+            else min(math.ceil(releases / self._stride) * self._stride, self._plan.releases)
+        )
         if place not in self._known:
             self._known[place] = self.total if place == self._plan.releases else self._plan.epsilon(place)
         return self._known[place]

@@ -199,7 +199,7 @@ class Run(AbstractContextManager["Run"]):
         """An upper bound on the epsilon of so many releases."""
         if isinstance(self.filter, RenyiFilter):
             return self.filter.spent(self.plan.budget.delta, releases)
-        return self.odometer.spent(releases)
+        return self.odometer.spent(releases, exactly=self.finished)
 
     def _charge(self, number: int) -> None:
         """Have the release paid for, and with it the next few of the same event.
