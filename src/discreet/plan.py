@@ -288,18 +288,32 @@ def fit_to_budget(plan: Plan, *, noise_is_given: bool, releases_are_given: bool)
 
 
 def _best_order(plan: Plan, budget: Budget) -> float:
-    """The order at which typical releases fit the budget most often: chosen now, from public numbers."""
-    event = plan.event(0)
-    cost = sum(certified_rdp(part, ORDERS, plan.accounting) for part in event.parts())
+    """The order at which the run, if it goes as expected, makes most releases: chosen now, from public numbers.
+
+    It is expected that each update takes as many trials as candidates pass half-way between most and least often, and
+    that slow decay follows it. However it goes, the filter holds at the order that was chosen.
+    """
+    assert plan.selecting is not None
+    assert plan.selecting.decay is not None
+    gate, buffer = plan.event(0), plan.selecting.buffer
+    trials = 1.0
+    if not plan.hides_trials:
+        passing = (gate.lowest_acceptance + gate.highest_acceptance) / 2.0
+        trials = (1 if buffer is None else buffer.size) / passing
     with np.errstate(divide="ignore", invalid="ignore"):
         room = budget.epsilon - np.log1p(-1.0 / ORDERS) + np.log(budget.delta * ORDERS) / (ORDERS - 1.0)
-        fits = np.where(np.isfinite(cost) & (room > 0.0), room / cost, 0.0)
-    if not fits.max() >= 1.0:
+        made = np.zeros_like(ORDERS)
+        for phase, updates in plan.selecting.decay.slow_path():
+            event = plan.event(0, phase)
+            cost = sum(certified_rdp(part, ORDERS, plan.accounting) for part in event.parts())
+            fit = np.where(np.isfinite(cost) & (room > 0.0), np.minimum(room / cost, updates * trials), 0.0)
+            made, room = made + fit, room - np.where(fit > 0.0, fit * cost, np.inf)
+    if not made.max() >= 1.0:
         raise UserError(
-            f"not even one {plan.unit} keeps epsilon {budget.epsilon:g} at delta {budget.delta:g} once the noise has "
-            "decayed; raise the budget, add noise, or raise the floor of the decay"
+            f"not even one {plan.unit} keeps epsilon {budget.epsilon:g} at delta {budget.delta:g}; raise the budget, "
+            "or add noise"
         )
-    return float(ORDERS[int(np.argmax(fits))])
+    return float(ORDERS[int(np.argmax(made))])
 
 
 def _termination(plan: Plan) -> Termination:

@@ -221,6 +221,15 @@ class PhasedDecay:
         ends = (self.floor, 1.0)
         return tuple(Phase(gate_noise=noise, gate_threshold=beta) for noise in ends for beta in ends)
 
+    def slow_path(self, stages: int = 16) -> list[tuple[Phase, float]]:
+        """The phases that slow decay alone leads through, in stages, each with the number of updates that it lasts."""
+        if self.slow == 1.0 or self.floor == 1.0:
+            return [(UNMOVED, math.inf)]
+        lasting = math.log(self.floor) / stages / math.log(self.slow)
+        factors = [self.floor ** (stage / stages) for stage in range(stages + 1)]
+        phases = [Phase(noise=each, gate_threshold=each, learning_rate=each) for each in factors]
+        return [*((phase, lasting) for phase in phases[:-1]), (phases[-1], math.inf)]
+
     @property
     def typical(self) -> Phase:
         """A phase half-way to the floor, for estimates before a run; its threshold has not moved."""

@@ -8,9 +8,10 @@ from typing import Any
 
 from discreet.errors import UserError
 from discreet.features.feature_map import FeatureMap
+from discreet.features.random_filters import RandomFilters
 from discreet.features.scattering import Scattering
 
-FEATURES: Mapping[str, type[FeatureMap]] = {known.name: known for known in (Scattering,)}
+FEATURES: Mapping[str, type[FeatureMap]] = {known.name: known for known in (Scattering, RandomFilters)}
 
 
 def names() -> tuple[str, ...]:
