@@ -23,11 +23,10 @@ _GROUP_WISE = "group-wise"
 class SMADPSGD(Remembering):
     """Spectral memory-aware differentially private SGD.
 
-    Clipping is by layer, as in the paper. "layer-wise" says so in the units of all other recipes: `clip_norm` and
-    `noise_multiplier` are those of the whole release. "group-wise" has the paper's: both are each layer's, and the
-    whole release is charged at sigma / (beta sqrt(G)). "flat" keeps the memory and clips whole gradients.
-
     Args:
+        clipping: "layer-wise" as in all recipes: `clip_norm` and `noise_multiplier` are those of the whole release;
+            "group-wise" is the same in the paper's units: both are each layer's, and the whole release is charged at
+            sigma / (beta sqrt(G)); "flat" keeps the memory and clips whole gradients; or the others of dp-sgd.
         groups: G, the number of the model's layers, for "group-wise" clipping; a model with another number is refused.
         interval: I_rho; a layer whose power-law exponent lies in it forgets by the fractional kernel alone.
         tempering_strength: c_lambda; how strongly the distance from the interval shortens a layer's memory.

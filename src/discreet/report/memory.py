@@ -37,7 +37,7 @@ def _plots(material: Material) -> list[Plot]:
             "depth",
             "Effective memory depth",
             "How many releases back the memory lay on average.",
-            Axis(label="Releases back", include=(0.0,)),
+            Axis(label="Releases back", show=_short, include=(0.0,)),
             partial(_told, "memory depth"),
         ),
         (
@@ -52,12 +52,16 @@ def _plots(material: Material) -> list[Plot]:
             "Marginal cost of one layer: not a guarantee",
             "What one layer would have cost if it were all that is released. Every release gives away all layers at "
             "once; what is guaranteed is above.",
-            Axis(label="Not a guarantee", include=(0.0,)),
+            Axis(label="Not a guarantee", show=_short, include=(0.0,)),
             partial(_told, MARGINAL),
         ),
     ]
     plots = [told_plot(material, *figure) for figure in figures]
     return [plot for plot in plots if plot is not None]
+
+
+def _short(value: float) -> str:
+    return plain(round(value, 3))
 
 
 def _told(name: str, mark: Mark) -> float | None:
@@ -74,7 +78,7 @@ def _stages(material: Material) -> Html | None:
         [
             element("code", stage),
             *(
-                plain(round(told[f"{what} {stage}"], 3)) if f"{what} {stage}" in told else ""
+                _short(told[f"{what} {stage}"]) if f"{what} {stage}" in told else ""
                 for what in ("rho", "lambda")
                 for told in (seen[0], seen[-1])
             ),
