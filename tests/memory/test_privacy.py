@@ -33,6 +33,9 @@ RECIPES = {
     "post": PostFMDPSGD(**SIZES),
     "sma-flat": SMADPSGD(**SIZES, clipping="flat", spectrum_every=1, warm_up=1.0),
     "sma-layer-wise": SMADPSGD(**SIZES, spectrum_every=1, warm_up=1.0),
+    "sma-group-scheduled": SMADPSGD(
+        **SIZES, warm_up=1.0, clipping="group-wise", groups=GROUPS, clip_schedule=Exponential(end=0.2)
+    ),
     "sma-group-wise": SMADPSGD(**SIZES, spectrum_every=1, warm_up=1.0, clipping="group-wise", groups=GROUPS),
 }
 REMEMBERING = [name for name in RECIPES if name != "post"]
