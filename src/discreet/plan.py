@@ -25,6 +25,7 @@ from discreet.accounting import (
 from discreet.accounting.history import Calculus, ChargePlan, LogHeader
 from discreet.accounting.rdp import ORDERS, certified_rdp
 from discreet.accounting.selective.claimed import WHOLE_ORDERS, claimed_epsilon
+from discreet.accounting.selective.memory import memory_multiplier
 from discreet.accounting.termination import SHARE_OF_DELTA, Termination, trial_cap
 from discreet.errors import UserError
 from discreet.gates.gate import Candidate
@@ -36,6 +37,7 @@ from discreet.schedules import UNMOVED, Constant, Phase, Schedule
 
 if TYPE_CHECKING:
     from discreet.gradients.clipping import ClippingRule
+    from discreet.memory import Memory
 
 Charges = list[tuple[Event, int]]
 
@@ -74,6 +76,10 @@ class Plan:
     release here, is what the adversary is taken to see: each trial with its outcome (`visible`), or each update of
     the weights (`hidden`). Its events are those that the gate states.
 
+    A plan with `memory` multiplies the clipped sum by the memory's `sum_weight` before the noise is added, and blends
+    the noisy release with earlier ones, which is post-processing (Theorem memory). So `event(n)` is that of plain
+    DP-SGD at the noise over the weighted sensitivity, `plain_multiplier_at(n)`.
+
     Attributes:
         releases: how many releases; with a phased decay the most that there can be, as the filter may end the run.
         claimed_budget: where to end by the paper's formula, which counts updates only; no guarantee of anything.
@@ -94,9 +100,29 @@ class Plan:
     average: float | None = None
     releases: int
     selecting: Selecting | None = None
+    memory: Memory | None = None
     claimed_budget: float | None = None
     order: float | None = None
     termination: Termination | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory is not None and self.selecting is not None:
+            raise ValueError(
+                "memory and selecting are both given; a memory that rejected candidates pass through is not known to "
+                "be private: leave one of them out"
+            )
+
+    @property
+    def sum_weight(self) -> float:
+        """What the clipped sum is multiplied by before the noise is added; public."""
+        return 1.0 if self.memory is None else self.memory.sum_weight
+
+    def plain_multiplier_at(self, release: int) -> float:
+        """The noise multiplier at which plain DP-SGD is exactly as private as this release: noise over sensitivity.
+
+        With a memory it is sigma / beta. A fair comparison gives DP-SGD this one.
+        """
+        return memory_multiplier(self.noise.multiplier_at(release), self.sum_weight)
 
     @property
     def adapts(self) -> bool:
@@ -117,7 +143,7 @@ class Plan:
         """The privacy event of one release; of a typical one where it depends on a phase that is not given."""
         if self.selecting is None:
             return PoissonGaussian(
-                sample_rate=self.sampler.rate, noise_multiplier=self.noise.multiplier_at(release)
+                sample_rate=self.sampler.rate, noise_multiplier=self.plain_multiplier_at(release)
             )
         return self.selecting.event(self.candidate(release, phase), self.accounting)
 
@@ -188,6 +214,7 @@ class Plan:
             "average": self.average,
             "releases": self.releases,
             "selecting": None if self.selecting is None else self.selecting.to_json(),
+            "memory": None if self.memory is None else self.memory.to_json(),
             "claimed_budget": self.claimed_budget,
             "order": self.order,
             "termination": None if self.termination is None else self.termination.to_json(),
@@ -218,6 +245,18 @@ class Plan:
         if self.selecting is not None:
             return None
         return epsilon(self.charges(), self.budget.delta, calculus="rdp")
+
+    def marginal_epsilon(self, releases: int, groups: int) -> float:
+        """What one of so many equally clipped layer groups would cost if it were all that is released.
+
+        Not a guarantee of anything: every release gives away all groups at once. Papers draw curves of it.
+        """
+        charges = [
+            (replace(event, noise_multiplier=event.noise_multiplier * math.sqrt(groups)), count)
+            for event, count in self.charges(releases)
+            if isinstance(event, PoissonGaussian)
+        ]
+        return epsilon(charges, self.budget.delta, calculus="rdp")
 
     def claimed_range(self) -> tuple[float, float] | None:
         """Between what the method's paper would print if candidates passed least, and most often. Not a guarantee.

@@ -10,7 +10,8 @@ def test_every_recipe_is_measured_beside_dp_sgd():
     costs = run([SMALL], rounds=2)
     assert [cost.recipe for cost in costs] == list(CONTENDERS)
     assert all(cost.milliseconds > 0 and cost.ratio > 0 for cost in costs)
-    assert costs[0].ratio == 1
+    assert costs[0].ratio == costs[0].in_all == 1
+    assert all(cost.in_all > 0 for cost in costs)
     assert table(costs).count("\n") == 1 + len(costs)
 
 

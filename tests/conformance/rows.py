@@ -8,12 +8,15 @@ from discreet.recipes import (
     DPSGDBR,
     DPSRCG,
     DPSUR,
+    FODPSGD,
     SADPSGD,
+    SMADPSGD,
     DPAdam,
     DPAdamBC,
     DPAdamW,
     DPOptimizer,
     FirstOrder,
+    PostFMDPSGD,
 )
 from discreet.schedules import Cosine, Exponential, Linear, Step
 
@@ -58,6 +61,9 @@ ROWS = {
     "dpsgd-br": DPSGDBR(**LOSSES, patience=2, decay_floor=0.8),
     "dpsr-cg": DPSRCG(**{**TRIALS, "gate_noise_multiplier": 5.0}, gate_span=15.0),
     "sa-dp-sgd": SADPSGD(**{**LOSSES, "gate_threshold": 0.0}, patience=3),
+    "fo-dp-sgd": FODPSGD(**SIZES, learning_rate=2.0, fresh_weight=0.8),
+    "post-fm-dp-sgd": PostFMDPSGD(**SIZES, learning_rate=2.0, fresh_weight=0.8),
+    "sma-dp-sgd": SMADPSGD(**SIZES, learning_rate=2.0, fresh_weight=0.8, warm_up=2.0, spectrum_every=3),
     # Gates under the other accounting, and with what they can be combined with.
     "dpsur-hidden": Hidden(DPSUR(**{**LOSSES, "releases": 12})),
     "dpsur-adam": DPSUR(**{**LOSSES, "learning_rate": 0.08}, torch_optimizer="Adam", average=0.5),
@@ -72,6 +78,34 @@ ROWS = {
     "sa-dp-sgd-total": SADPSGD(
         **{**LOSSES, "gate_threshold": 0.0}, scores="total", coldness=0.5, cooling=0.5, cooling_every=10
     ),
+    # Memories with what they can be combined with.
+    "fo-scheduled": FODPSGD(
+        **SIZES,
+        learning_rate=2.0,
+        fresh_weight=0.7,
+        window=9,
+        kernel="tempered",
+        clipping="automatic",
+        noise_schedule=Step(start=1.5, every=5, factor=0.7),
+        clip_schedule=Exponential(end=0.5),
+        average=0.5,
+    ),
+    "post-fm-adam": PostFMDPSGD(
+        **SIZES, learning_rate=0.05, kernel="exponential", recursive=True, torch_optimizer="Adam"
+    ),
+    "sma-group-wise": SMADPSGD(
+        **SIZES,
+        learning_rate=2.0,
+        fresh_weight=0.5,
+        window=3,
+        clipping="group-wise",
+        groups=3,
+        clip_norm=0.6,
+        momentum=0.5,
+        warm_up=1.0,
+        spectrum_every=1,
+    ),
+    "sma-flat": SMADPSGD(**SIZES, learning_rate=2.0, clipping="flat", window=6, average=0.5),
     # The same recipes with what they can be combined with.
     "layer-wise": DPSGD(**SIZES, learning_rate=1.0, clipping="layer-wise", nesterov=True),
     "automatic": DPSGD(**SIZES, learning_rate=1.0, clipping="automatic", momentum=0.0),

@@ -169,7 +169,7 @@ def test_the_same_check_notices_noise_that_an_empty_batch_did_not_get(workshop, 
 
 
 def largest_influence(workshop, recipe) -> float:
-    """How far one record, however extreme, moves the gradient before noise, over what the plan allows for it."""
+    """How far one record, however extreme, moves the clipped sum, over what the plan allows for it."""
     plan = workshop.plan(recipe)
     run = start(workshop.model(), workshop.data, plan, seed=6)
     rule = plan.clipping.at(0, plan.releases)
@@ -218,10 +218,9 @@ def test_the_divisor_is_the_public_expected_batch_size(workshop, recipe):
     run_module.add_gaussian_(noise, stddev, run.key.stream("noise", 0))
     run.private_gradient(0)
     clipped_mean = run.state.gradient.double() - noise / plan.sampler.expected_batch_size
-    torch.testing.assert_close(
-        clipped_mean, expected.double() / plan.sampler.expected_batch_size, rtol=0, atol=1e-6
-    )
-    realised = expected.double() / len(indices)
+    weighed = plan.sum_weight * expected.double()
+    torch.testing.assert_close(clipped_mean, weighed / plan.sampler.expected_batch_size, rtol=0, atol=1e-6)
+    realised = weighed / len(indices)
     assert not torch.allclose(clipped_mean, realised, rtol=0, atol=1e-6)
 
 
@@ -245,7 +244,7 @@ def test_a_split_into_microbatches_changes_nothing(workshop, recipe):
 
 
 class Tied(nn.Module):
-    """A decoder that is its encoder transposed, on top of frozen features."""
+    """A layer that is used twice, on top of frozen features; three layers, as the workshop's network has."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -254,10 +253,11 @@ class Tied(nn.Module):
         self.code = nn.Linear(6, 6, bias=False)
         self.again = nn.Linear(6, 6, bias=False)
         self.again.weight = self.code.weight
+        self.norm = nn.LayerNorm(6)
         self.head = nn.Linear(6, 3)
 
     def forward(self, inputs):
-        return self.head(torch.tanh(self.again(torch.tanh(self.code(self.features(inputs))))))
+        return self.head(self.norm(torch.tanh(self.again(torch.tanh(self.code(self.features(inputs)))))))
 
 
 def test_tied_parameters_move_together_and_frozen_ones_not_at_all(workshop, recipe):

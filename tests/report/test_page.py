@@ -178,3 +178,36 @@ def test_a_run_that_ended_early_says_what_its_guarantee_is(make_run, tmp_path: P
     text = Strict(run_page(make_run(tmp_path / "run", executed=40))).text
     assert "ended after 40 of 100 planned releases" in text
     assert "The guarantee is that of the whole plan." in text
+
+
+def with_memory(run: RunFolder, told: list[dict[str, float]]) -> Strict:
+    """The page of a run with a memory that told these figures at its last marks."""
+    settings = json.loads(run.settings.read_text())
+    settings["plan"]["memory"] = {"kind": "spectral", "fresh_weight": 0.7, "sum_weight": 0.7, "window": 4}
+    run.settings.write_text(json.dumps(settings))
+    marks = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    for mark, figures in zip(marks[-len(told) :], told, strict=True):
+        mark["told"] = figures
+    run.metrics.write_text("".join(json.dumps(mark) + "\n" for mark in marks))
+    return Strict(run_page(run))
+
+
+def test_a_memory_is_told_of_by_depth_share_and_stage(run: RunFolder) -> None:
+    first = {"memory depth": 1.0, "memory ratio": 0.01, "rho stem": 2.5, "lambda stem": 0.0}
+    last = {"memory depth": 1.9, "memory ratio": 0.02, "rho stem": 7.25, "lambda stem": 0.465}
+    page = with_memory(run, [first, last])
+    assert "What past releases contributed" in page.text
+    assert "up to 3 before it" in page.text
+    assert "the sum was multiplied by 0.7" in page.text
+    for figure in ("Effective memory depth", "The memory's share", "7.25", "0.465"):
+        assert figure in page.text
+    assert "Marginal" not in page.text
+
+
+def test_a_marginal_cost_is_never_shown_without_its_label(run: RunFolder) -> None:
+    page = with_memory(run, [{"marginal epsilon (not a guarantee)": 0.4}] * 2)
+    assert "Marginal cost of one layer: not a guarantee" in page.text
+
+
+def test_a_run_without_a_memory_says_nothing_of_one(run: RunFolder) -> None:
+    assert "past releases" not in Strict(run_page(run)).text

@@ -109,7 +109,9 @@ def _train(command: argparse.ArgumentParser) -> None:
     recipe("--noise-multiplier", type=float, help="sigma; calibrated to the budget when left out")
     recipe("--clip-norm", type=float, help="C, the most that one record contributes")
     recipe(
-        "--clipping", choices=["flat", "layer-wise", "automatic", "scaled"], help="how gradients are clipped"
+        "--clipping",
+        choices=["flat", "layer-wise", "automatic", "scaled", "group-wise"],
+        help="how gradients are clipped",
     )
     recipe("--learning-rate", type=float)
     recipe(

@@ -13,7 +13,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from discreet.gradients.layout import FlatLayout
+from discreet.errors import UserError
+from discreet.gradients.layout import FlatLayout, module_of
 
 
 class ClippingRule(Protocol):
@@ -151,11 +152,14 @@ class LayerClipping:
         by: "module": a module's own parameters are one group; "parameter": each parameter is one.
         shares: Optional: for each group, by the name of its module or parameter, its relative C_g; they are
             scaled to the joint norm. Must name exactly the model's groups in their order.
+        count: Optional: G, where `clip_norm` was computed for so many groups; a model with another number is
+            refused.
     """
 
     clip_norm: float
     by: Literal["module", "parameter"] = "module"
     shares: Mapping[str, float] | None = None
+    count: int | None = None
 
     def __post_init__(self) -> None:
         _require_positive(self, clip_norm=self.clip_norm)
@@ -177,6 +181,11 @@ class LayerClipping:
             raise ValueError(
                 f"LayerClipping.shares must name the groups {list(order)}, got {list(self.shares)}"
             )
+        if self.count is not None and self.count != len(order):
+            raise UserError(
+                f"groups is {self.count}, and the model has {len(order)} layers with trainable parameters "
+                f"({', '.join(order)}); say {len(order)}, which is what is charged for"
+            )
         return tuple(order[label] for label in labels)
 
     def group_norms(self, count: int) -> list[float]:
@@ -194,4 +203,4 @@ class LayerClipping:
         return (bounds / norms).clamp_(max=1)
 
     def _label(self, name: str) -> str:
-        return name if self.by == "parameter" else name.rpartition(".")[0]
+        return name if self.by == "parameter" else module_of(name)

@@ -15,6 +15,11 @@ def trainable_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]
     return ((name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad)
 
 
+def module_of(name: str) -> str:
+    """The name of the module that a parameter belongs to."""
+    return name.rpartition(".")[0]
+
+
 @dataclass(frozen=True, kw_only=True)
 class FlatLayout:
     """Where each trainable parameter of a model lies in one flat vector.

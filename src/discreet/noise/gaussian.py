@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NewType
 
 from discreet.schedules import Constant, Schedule
 
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from discreet.noise.key import Stream
+
+Released = NewType("Released", "Tensor")
+"""A tensor that depends on private records through charged, noisy releases only, so that it may be looked at.
+
+`add_gaussian_` gives them. What is computed from them alone is one as well; whoever says so says it by this name.
+"""
 
 _CHUNK = 1 << 16  # values made at a time: words, radii and angles then stay in the cache
 
@@ -58,7 +64,7 @@ def standard_normal(stream: Stream, count: int) -> Tensor:
     return values[:count]
 
 
-def add_gaussian_(vector: Tensor, stddev: float, stream: Stream) -> Tensor:
+def add_gaussian_(vector: Tensor, stddev: float, stream: Stream) -> Released:
     """Add N(0, stddev**2) to every entry of a flat vector, in place.
 
     The sum is formed in float64 and rounded once to the vector's type: rounding is post-processing of the noisy
@@ -70,4 +76,4 @@ def add_gaussian_(vector: Tensor, stddev: float, stream: Stream) -> Tensor:
         part = vector[start : start + _CHUNK]
         noise = standard_normal(stream, part.numel()).mul_(stddev).to(part.device)
         part.copy_(noise.add_(part.to(torch.float64)))
-    return vector
+    return Released(vector)

@@ -12,7 +12,10 @@ from discreet.recipes.dpsgd_br import DPSGDBR
 from discreet.recipes.dpsr_cg import DPSRCG
 from discreet.recipes.dpsur import DPSUR
 from discreet.recipes.first_order import FirstOrder
+from discreet.recipes.fo_dp_sgd import FODPSGD
+from discreet.recipes.post_fm_dp_sgd import PostFMDPSGD
 from discreet.recipes.sa_dp_sgd import SADPSGD
+from discreet.recipes.sma_dp_sgd import SMADPSGD
 
 _ALL: tuple[type[FirstOrder], ...] = (
     DPSGD,
@@ -24,6 +27,9 @@ _ALL: tuple[type[FirstOrder], ...] = (
     DPSGDBR,
     DPSRCG,
     SADPSGD,
+    FODPSGD,
+    PostFMDPSGD,
+    SMADPSGD,
 )
 RECIPES: dict[str, type[FirstOrder]] = {recipe.name: recipe for recipe in _ALL}
 
@@ -40,12 +46,15 @@ __all__ = [
     "DPSGDBR",
     "DPSRCG",
     "DPSUR",
+    "FODPSGD",
     "RECIPES",
     "SADPSGD",
+    "SMADPSGD",
     "DPAdam",
     "DPAdamBC",
     "DPAdamW",
     "DPOptimizer",
     "FirstOrder",
+    "PostFMDPSGD",
     "find",
 ]

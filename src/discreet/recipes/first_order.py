@@ -21,15 +21,16 @@ from discreet.typed import require_types
 if TYPE_CHECKING:
     from discreet.gates.selecting import Selecting
     from discreet.gradients.clipping import ClippingRule
+    from discreet.memory import Memory
 
 _DEFAULT_EPOCHS = 30.0
-_CLIPPINGS = ("flat", "layer-wise", "automatic", "scaled")
 
 
 class FurtherParts(TypedDict, total=False):
     """Parts of a plan that only some recipes have, by the names that the plan knows them by."""
 
     selecting: Selecting
+    memory: Memory
     claimed_budget: float | None
 
 
@@ -59,6 +60,7 @@ class FirstOrder:
     summary: ClassVar[str]
     paper: ClassVar[str]
     presets: ClassVar[Presets] = {}
+    clippings: ClassVar[tuple[str, ...]] = ("flat", "layer-wise", "automatic", "scaled")
 
     expected_batch_size: int = 256
     epochs: float | None = None
@@ -84,7 +86,7 @@ class FirstOrder:
                 raise UserError("epochs and releases say the same thing; give one of them")
         for name in ("epochs", "noise_multiplier", "clip_norm", "learning_rate", "scaling_bound"):
             require_positive(name, getattr(self, name))
-        require_one_of("clipping", self.clipping, _CLIPPINGS)
+        require_one_of("clipping", self.clipping, self.clippings)
         if (self.clipping == "scaled") != (self.scaling_bound is not None):
             raise UserError('"scaled" clipping and scaling_bound belong together; give both or neither')
         if self.average is not None and not 0 < self.average < 1:
@@ -127,9 +129,11 @@ class FirstOrder:
             budget=budget,
             accounting=accounting,
             sampler=sampler,
-            clipping=Clipping(rule=self._rule(), schedule=self.clip_schedule),
+            clipping=Clipping(rule=self.clipping_rule(), schedule=self.clip_schedule),
             noise=GaussianNoise(
-                multiplier=self.noise_multiplier or 1.0, releases=releases, schedule=self.noise_schedule
+                multiplier=self.joint_noise_multiplier() or 1.0,
+                releases=releases,
+                schedule=self.noise_schedule,
             ),
             optimizer=self.optimizer(),
             learning_rate=self.learning_rate,
@@ -148,7 +152,12 @@ class FirstOrder:
         """The parts of the plan that only some recipes have."""
         return {}
 
-    def _rule(self) -> ClippingRule:
+    def joint_noise_multiplier(self) -> float | None:
+        """The noise over the sensitivity that the clipping rule states; None where it is left open."""
+        return self.noise_multiplier
+
+    def clipping_rule(self) -> ClippingRule:
+        """The rule, before its schedule."""
         from discreet.gradients.clipping import (
             AutomaticClipping,
             FlatClipping,

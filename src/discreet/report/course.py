@@ -32,7 +32,7 @@ def done(material: Material) -> Html:
             f"the batch by a coin of its own, with probability {plain(round(sampler['rate'], 6))}, so "
             f"{plain(round(sampler['examples'] * sampler['rate'], 2))} records on average. Each record's "
             f"gradient was brought to a norm of at most {plain(norm)}{_moved(plan, 'clip_schedule')}, the "
-            f"gradients were added up, and Gaussian noise of {plain(noise)} times that norm"
+            f"gradients were added up{_weighed(plan)}, and Gaussian noise of {plain(noise)} times that norm"
             f"{_moved(plan, 'noise_schedule')} was added to every coordinate of the sum. Only these noisy sums "
             f"touched the weights; each is called a release here. {ended}{time}"
         ),
@@ -148,6 +148,11 @@ def _figures(material: Material) -> Html:
         for name, value, note in told
     ]
     return element("dl", cards, class_="figures")
+
+
+def _weighed(plan: Mapping[str, Any]) -> str:
+    weight = (plan.get("memory") or {}).get("sum_weight", 1.0)
+    return "" if weight == 1.0 else f", the sum was multiplied by {plain(weight)}"
 
 
 def _moved(plan: Mapping[str, Any], schedule: str) -> str:

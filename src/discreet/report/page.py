@@ -9,6 +9,7 @@ from importlib.resources import files as resources
 from discreet.report import course, guarantee
 from discreet.report.markup import Content, Html, element, markup, paragraph
 from discreet.report.material import Files, Material
+from discreet.report.memory import memory
 from discreet.report.selection import selection
 
 
@@ -25,6 +26,7 @@ def run_page(files: Files) -> str:
         guarantee.meaning(material),
         course.course(material),
         selection(material),
+        memory(material),
         guarantee.accountings(material),
         guarantee.grounds(material),
         course.giving_away(material),

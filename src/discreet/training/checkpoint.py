@@ -15,7 +15,8 @@ from discreet.training.files import write_bytes
 from discreet.training.fingerprint import fingerprint
 from discreet.training.state import TrainState
 
-_VERSION = 2
+_VERSION = 3
+_REMEMBERED = "remembered."
 
 
 def save(path: Path, state: TrainState, *, plan: str, facts: dict[str, Any]) -> None:
@@ -32,6 +33,9 @@ def save(path: Path, state: TrainState, *, plan: str, facts: dict[str, Any]) -> 
         tensors["average"] = state.average
     if state.selection is not None:
         tensors["waiting"] = state.selection.waiting
+    if state.recollection is not None:
+        kept = state.recollection.tensors()
+        tensors.update({f"{_REMEMBERED}{name}": tensor for name, tensor in kept.items()})
     optimizer = _take_apart(state.optimizer.state_dict(), "optimizer", tensors)
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     record = {
@@ -40,6 +44,7 @@ def save(path: Path, state: TrainState, *, plan: str, facts: dict[str, Any]) -> 
         "releases": state.releases,
         "updates": state.updates,
         "selection": None if state.selection is None else state.selection.to_json(),
+        "remembered": None if state.recollection is None else state.recollection.remembered,
         "optimizer": optimizer,
         "facts": facts,
     }
@@ -69,6 +74,9 @@ def load(path: Path, state: TrainState, *, plan: str) -> dict[str, Any]:
     state.optimizer.load_state_dict(_put_together(record["optimizer"], tensors))
     if state.selection is not None:
         state.selection.load(record["selection"], tensors["waiting"])
+    if state.recollection is not None:
+        kept = {name: tensors[f"{_REMEMBERED}{name}"] for name in state.recollection.tensors()}
+        state.recollection.load(record["remembered"], kept)
     state.releases, state.updates = record["releases"], record["updates"]
     return dict(record["facts"])
 

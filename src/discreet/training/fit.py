@@ -26,6 +26,7 @@ from discreet.training.files import read_json, write_json
 from discreet.training.folder import RunFolder
 from discreet.training.outcome import Result, conclude
 from discreet.training.progress import JsonLines, Listener, Progressing
+from discreet.training.remembering import told_of_memory
 from discreet.training.run import Release, Run, on_device
 from discreet.training.trials import told_of_trials
 
@@ -255,6 +256,6 @@ def drive(
                     noise_multiplier=release.noise_multiplier,
                     learning_rate=release.learning_rate,
                     accuracy=measured,
-                    told=told_of_trials(since),
+                    told={**told_of_trials(since), **told_of_memory(run, since)},
                 )
                 since.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -15,7 +15,7 @@ from discreet.accounting.filter import RenyiFilter, open_filter
 from discreet.errors import BudgetExhausted, UserError
 from discreet.gradients.engine import ClipReport, GradientEngine
 from discreet.gradients.layout import trainable_parameters
-from discreet.noise.gaussian import add_gaussian_
+from discreet.noise.gaussian import Released, add_gaussian_
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
 from discreet.schedules import UNMOVED
@@ -70,6 +70,7 @@ class Release:
         accepted: how many candidates have passed the gate, where there is one.
         trials: how many candidates there were, where there is a gate and its rejections are seen.
         score: the noisy score of the candidate, where its release was charged.
+        remembered: figures about the memory by name, where the plan has one.
     """
 
     number: int
@@ -82,6 +83,7 @@ class Release:
     accepted: int | None = None
     trials: int | None = None
     score: float | None = None
+    remembered: dict[str, float] = field(default_factory=dict)
 
 
 class Run(AbstractContextManager["Run"]):
@@ -122,7 +124,12 @@ class Run(AbstractContextManager["Run"]):
         self.plan, self.model, self.data, self.key = plan, model, data, key
         self.engine, self.layout = engine, engine.layout
         self.state = TrainState.of(
-            model, self.layout, plan.optimizer, averaged=plan.average is not None, buffered=_room(plan)
+            model,
+            self.layout,
+            plan.optimizer,
+            averaged=plan.average is not None,
+            buffered=_room(plan),
+            memory=plan.memory,
         )
         self.device = self.state.parameters.device
         self.stop_requested = False
@@ -172,8 +179,10 @@ class Run(AbstractContextManager["Run"]):
         self._charge(number)
         self._half_made = True
         phase = UNMOVED if self.state.selection is None else self.state.selection.phase
+        remembered: dict[str, float] = {}
         if self._trials is None:
-            self.private_gradient(number)
+            released, _ = self.private_gradient(number)
+            remembered = self._blend(released)
             self.propose(number)
             self.state.settle(average=self.plan.average)
             turn = Turn(updated=True)
@@ -193,6 +202,7 @@ class Run(AbstractContextManager["Run"]):
             accepted=None if self.state.selection is None else self.state.selection.accepted,
             trials=None if self._trials is None else self._trials.seen,
             score=turn.score,
+            remembered=remembered,
         )
 
     def spent(self, releases: int) -> float:
@@ -216,8 +226,12 @@ class Run(AbstractContextManager["Run"]):
                 count += 1
         self.filter.charge(number, event, count)
 
-    def private_gradient(self, number: int, trial: int = 0, *, noise: float = 1.0) -> ClipReport:
+    def private_gradient(
+        self, number: int, trial: int = 0, *, noise: float = 1.0
+    ) -> tuple[Released, ClipReport]:
         """Put the noisy mean gradient of a fresh batch into the state; what the clipping saw stays private.
+
+        With a memory the clipped sum has its public weight, as the plan's event says.
 
         Args:
             number: the release.
@@ -227,10 +241,20 @@ class Run(AbstractContextManager["Run"]):
         rule = self.plan.clipping.at(number, self.plan.releases)
         indices = self.plan.sampler.draw(self.key.stream("batch", number, trial))
         report = self.engine.clipped_sum(*self.batch(indices), rule, self.state.gradient)
+        if self.plan.sum_weight != 1.0:
+            self.state.gradient.mul_(self.plan.sum_weight)
         stddev = self._stddev(number, noise)
-        add_gaussian_(self.state.gradient, stddev, self.key.stream("noise", number, trial))
-        self.state.gradient.div_(self.plan.sampler.expected_batch_size)
-        return report
+        released = add_gaussian_(self.state.gradient, stddev, self.key.stream("noise", number, trial))
+        released.div_(self.plan.sampler.expected_batch_size)
+        return released, report
+
+    def _blend(self, released: Released) -> dict[str, float]:
+        """Blend the release in the state with those that are remembered; figures about the memory."""
+        if self.plan.memory is None or self.state.recollection is None:
+            return {}
+        # The weights follow from the start, which is public, and from releases.
+        weights = Released(self.state.parameters)
+        return self.plan.memory.blend_(released, self.state.recollection, weights=weights)
 
     def propose(self, number: int, *, noise: float = 1.0, learning_rate: float = 1.0) -> None:
         """Move the weights by the noisy gradient in the state; the factors are those of an adapting plan."""

@@ -14,6 +14,8 @@ from discreet.training.undo import Undo
 
 if TYPE_CHECKING:
     from discreet.gradients.layout import FlatLayout
+    from discreet.memory import Memory
+    from discreet.memory.recollection import Recollection
     from discreet.optimizers import OptimizerChoice
 
 
@@ -71,6 +73,7 @@ class TrainState:
     Attributes:
         releases: what was charged and done, rejected trials included where these are charged.
         updates: how often the weights were moved for good.
+        recollection: what a recipe with a memory remembers of past releases.
     """
 
     parameters: Tensor
@@ -80,6 +83,7 @@ class TrainState:
     releases: int = 0
     updates: int = 0
     selection: Selection | None = None
+    recollection: Recollection | None = None
 
     @classmethod
     def of(
@@ -90,6 +94,7 @@ class TrainState:
         *,
         averaged: bool,
         buffered: int = -1,
+        memory: Memory | None = None,
     ) -> TrainState:
         """The state before the first release, the model's current weights being the start.
 
@@ -109,6 +114,7 @@ class TrainState:
             selection=None
             if buffered < 0
             else Selection(waiting=parameters.new_zeros(buffered, layout.size)),
+            recollection=None if memory is None else memory.start(layout),
         )
 
     def step(self, *, learning_rate: float, noise_variance: float, average: float | None) -> None:
@@ -151,6 +157,12 @@ class TrainState:
             "selection": None
             if self.selection is None
             else (copy.deepcopy(self.selection.to_json()), self.selection.waiting.clone()),
+            "recollection": None
+            if self.recollection is None
+            else (
+                self.recollection.remembered,
+                {name: tensor.clone() for name, tensor in self.recollection.tensors().items()},
+            ),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -162,3 +174,5 @@ class TrainState:
         self.releases, self.updates = snapshot["releases"], snapshot["updates"]
         if self.selection is not None:
             self.selection.load(*snapshot["selection"])
+        if self.recollection is not None:
+            self.recollection.load(*snapshot["recollection"])

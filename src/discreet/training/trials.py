@@ -163,7 +163,7 @@ class Trials:
         """Make one candidate and judge it; on return the weights are the candidate's only if it is an update."""
         selection, buffer = self._selection, self._selecting.buffer
         self._proposed = False
-        self._report = self._run.private_gradient(self._number, self._trial, noise=selection.phase.noise)
+        _, self._report = self._run.private_gradient(self._number, self._trial, noise=selection.phase.noise)
         verdict = self._selecting.gate.judge(self)
         if verdict.accepted and buffer is None:
             if not self._proposed:
