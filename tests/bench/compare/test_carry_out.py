@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import time
@@ -50,6 +51,22 @@ def test_every_cell_is_carried_out_and_a_failing_one_takes_no_other_with_it(arra
     write(rows, tmp_path / "out")
     assert pq.read_table(tmp_path / "out" / "results.parquet").num_rows == 4
     assert "| too large |" in (tmp_path / "out" / "results.md").read_text()
+
+
+def test_the_matched_training_costs_the_same_and_has_no_memory(arrays, tmp_path):
+    method = {"recipe": "sma-dp-sgd", "fresh_weight": 0.5, "clipping": "flat", "matched": True}
+    asked = study(arrays, methods=[method])
+    assert carry_out(asked, tmp_path / "out") == 0
+    remembering, plain = collect(asked, tmp_path / "out")
+    assert (remembering.recipe, plain.recipe) == ("sma-dp-sgd", "dp-sgd")
+    assert plain.epsilon_certified == pytest.approx(remembering.epsilon_certified, rel=1e-9)
+    assert plain.releases == remembering.releases
+    plans = [
+        json.loads((tmp_path / "out" / CELLS / row.folder / "run.json").read_text())["plan"]
+        for row in (remembering, plain)
+    ]
+    assert plans[1]["noise"]["multiplier"] == pytest.approx(plans[0]["noise"]["multiplier"] / 0.5)
+    assert plans[1]["memory"] is None
 
 
 def test_what_is_done_is_not_done_again(arrays, tmp_path):

@@ -74,6 +74,16 @@ def test_a_claimed_epsilon_ends_a_run_whose_budget_leaves_it_room():
     assert cell.job().epsilon > 3.5
 
 
+def test_a_method_with_a_memory_is_followed_by_the_plain_one_that_costs_the_same():
+    method = {"recipe": "fo-dp-sgd", "fresh_weight": 0.5, "matched": True}
+    cells = study(methods=[method], data=["mnist"], epsilons=[1], seeds=1).cells()
+    assert [(cell.method, cell.matched) for cell in cells] == [
+        ("fo-dp-sgd", False),
+        ("fo-dp-sgd: matched dp-sgd", True),
+    ]
+    assert cells[0].name != cells[1].name
+
+
 def test_a_study_is_read_back_as_it_was_written():
     assert Study.from_json(study().to_json()).cells() == study().cells()
 
@@ -92,6 +102,7 @@ def test_another_setting_is_another_cell():
         ({"methods": [{"recipe": "dp-sgd"}, {"recipe": "dp-sgd"}]}, "each can be there once"),
         ({"methods": [{"recipe": "dp-sgd", "epsilon": 1.0}]}, "epsilon stands among the settings"),
         ({"methods": [{"recipe": "dp-sgd", "grid": {"epochs": 3}}]}, "grid has epochs = 3; it is a list"),
+        ({"methods": [{"recipe": "dpsur", "matched": True}]}, "dpsur is to be matched, and has no memory"),
         ({"data": "mnist"}, "data is 'mnist'; it is a list"),
         ({"epsilons": [0.0]}, "epsilon is 0.0"),
         ({"epsilons": [float("nan")]}, "epsilon is nan"),

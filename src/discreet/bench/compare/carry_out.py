@@ -133,7 +133,8 @@ def _start(cell: Cell, place: Path) -> _Worker:
     )
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):  # it ended at once; its error is told when it is collected
-        process.stdin.write(json.dumps(cell.job().to_json()).encode() + b"\n")
+        asked = {"job": cell.job().to_json(), "matched": cell.matched}
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.flush()
     return _Worker(cell, place, process)
 

@@ -76,14 +76,13 @@ def charges(row: Row, folder: Path) -> list[tuple[Any, int]] | None:
 
 
 def _row(cell: Cell, place: Path) -> Row:
-    facts: dict[str, Any] = {"state": "waiting"}
+    facts: dict[str, Any] = {"state": "waiting", "recipe": cell.settings["recipe"]}
     if (place / SECONDS).is_file():
-        facts = {"state": "done", **_result(cell, RunFolder(place)), "seconds": read_json(place / SECONDS)}
+        facts |= {"state": "done", **_result(cell, RunFolder(place)), "seconds": read_json(place / SECONDS)}
     elif (place / ERROR).is_file():
-        facts = {"state": "failed", "error": (place / ERROR).read_text()}
+        facts |= {"state": "failed", "error": (place / ERROR).read_text()}
     return Row(
         method=cell.method,
-        recipe=cell.settings["recipe"],
         data=cell.data,
         epsilon=cell.epsilon,
         claimed=cell.claimed,
@@ -99,6 +98,7 @@ def _result(cell: Cell, run: RunFolder) -> dict[str, Any]:
     last = json.loads(run.metrics.read_text().splitlines()[-1])
     told = last["told"]
     return {
+        "recipe": certificate.recipe,
         "accuracy": last["accuracy"],
         "epsilon_certified": certificate.epsilon_of_what_ran if cell.claimed else certificate.epsilon,
         "epsilon_claimed": certificate.epsilon_claimed,

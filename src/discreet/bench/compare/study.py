@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
 from typing import Any, Self
 
@@ -31,6 +31,8 @@ class Method:
         by_data: settings for some data sets, by the data set's name; they win over `settings`.
         grid: settings with several values to try. The tables show the best combination, and what choosing costs.
         claimed: whether an epsilon means what the method's paper claims; otherwise it is certified.
+        matched: whether plain DP-SGD is trained beside it that costs the same: for a recipe with a memory, at the noise
+            multiplier that it effectively has, and for as many releases.
     """
 
     recipe: str
@@ -39,11 +41,15 @@ class Method:
     by_data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     grid: Mapping[str, Any] = field(default_factory=dict)
     claimed: bool = False
+    matched: bool = False
 
     def __post_init__(self) -> None:
         from discreet.recipes import find
+        from discreet.recipes.remembering import Remembering
 
         require_types(self)
+        if self.matched and not issubclass(find(self.recipe), Remembering):
+            raise UserError(f"{self.recipe} is to be matched, and has no memory: it is as private as it says")
         find(self.recipe)
         if not self.label:
             object.__setattr__(self, "label", f"{self.recipe}, claimed" if self.claimed else self.recipe)
@@ -71,6 +77,7 @@ class Cell:
         seed: of all randomness, the start included: cells of one seed begin with the same weights.
         point: the values taken from the grid.
         settings: the training, as flat settings of a job.
+        matched: whether it is the plain DP-SGD that costs what this training would.
     """
 
     method: str
@@ -80,6 +87,7 @@ class Cell:
     seed: int
     point: Mapping[str, Any]
     settings: Mapping[str, Any]
+    matched: bool = False
 
     @property
     def name(self) -> str:
@@ -139,10 +147,20 @@ class Study:
     def cells(self) -> list[Cell]:
         """All trainings, the first seed of everything before the second."""
         return [
-            self._cell(method, data, float(epsilon), seed, point)
+            cell
             for seed, data, epsilon, method in product(self.seeds, self.data, self.epsilons, self.methods)
             for point in method.points()
+            for cell in self._cells(method, data, float(epsilon), seed, point)
         ]
+
+    def _cells(
+        self, method: Method, data: str, epsilon: float, seed: int, point: dict[str, Any]
+    ) -> Iterator[Cell]:
+        """A training, and the plain one that it is to be held against."""
+        cell = self._cell(method, data, epsilon, seed, point)
+        yield cell
+        if method.matched:
+            yield replace(cell, method=f"{method.label}: matched dp-sgd", matched=True)
 
     def _cell(self, method: Method, data: str, epsilon: float, seed: int, point: dict[str, Any]) -> Cell:
         settings = {

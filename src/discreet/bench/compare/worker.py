@@ -1,6 +1,7 @@
 """One cell in a process of its own: what it does to the process, it does to no other cell.
 
-Run as `python -m discreet.bench.compare.worker FOLDER`, with the job as JSON on standard input. The worker goes on from
+Run as `python -m discreet.bench.compare.worker FOLDER`, with the job as JSON on standard input,
+and whether it is the plain training matched to that job. The worker goes on from
 the folder's last checkpoint where there is one. It ends when its standard input does, that is with its parent.
 """
 
@@ -19,10 +20,11 @@ SECONDS = "seconds.json"
 
 def main(folder: Path) -> int:
     """Carry out the cell; 0 when it is whole, 2 with one line on the error stream when it cannot be."""
-    job = json.loads(sys.stdin.readline())
+    asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from rich.console import Console
 
+    from discreet.bench.compare.matching import matched
     from discreet.jobs.carry_out import carry_out, prepare
     from discreet.jobs.job import Job
     from discreet.report import run_page
@@ -32,7 +34,9 @@ def main(folder: Path) -> int:
     began = time.monotonic()
     place = RunFolder(folder)
     try:
-        prepared = prepare(Job.from_json(job))
+        prepared = prepare(Job.from_json(asked["job"]))
+        if asked["matched"]:
+            prepared = matched(prepared)
         run = prepared.resume(folder) if place.checkpoint.is_file() else prepared.start(folder)
         carry_out(prepared, run, Console(quiet=True))
     except ValueError as error:
