@@ -71,32 +71,43 @@ def group_delta(profile: Profile, records: int, epsilon: float) -> float:
     excess over e^epsilon x. Between the places where it is computed it is bounded by the value to the right, as what
     is applied grows with x. It holds for records of any kind, identical ones among them, and every mechanism.
     """
-    if records < 1:
-        raise ValueError(f"records is {records}; a group has at least 1")
-    count = math.ceil(-math.log(_SMALLEST_SHARE) / math.log(_STEP))
-    places = np.concatenate([[0.0], _STEP ** np.arange(-count, 1, dtype=float)])
-    slope = math.exp(min(epsilon, 700.0))
-    worst = 0.0
-    for side in lines(profile):
-        share = places
-        for _ in range(records):
-            share = side.most(share)
-        worst = max(worst, float((share[1:] - slope * places[:-1]).max()))
-    return min(1.0, worst)
+    return _excess(_chained(profile, records), epsilon)
 
 
 def group_epsilon(profile: Profile, records: int, delta: float) -> float:
     """The smallest epsilon found, to a thousandth, that holds at `delta` for groups of so many records."""
+    chained = _chained(profile, records)
     high = 1.0
-    while group_delta(profile, records, high) > delta:
+    while _excess(chained, high) > delta:
         high *= 2.0
         if high > 500.0:
             return math.inf
     low = 0.0
     while high - low > 1e-3 * high:
         middle = (low + high) / 2.0
-        if group_delta(profile, records, middle) <= delta:
+        if _excess(chained, middle) <= delta:
             high = middle
         else:
             low = middle
     return high
+
+
+def _chained(profile: Profile, records: int) -> tuple[Floats, list[Floats]]:
+    """Probabilities before any record was added or removed, and the most that each can be after all were."""
+    if records < 1:
+        raise ValueError(f"records is {records}; a group has at least 1")
+    count = math.ceil(-math.log(_SMALLEST_SHARE) / math.log(_STEP))
+    places = np.concatenate([[0.0], _STEP ** np.arange(-count, 1, dtype=float)])
+    found = []
+    for side in lines(profile):
+        share = places
+        for _ in range(records):
+            share = side.most(share)
+        found.append(share)
+    return places, found
+
+
+def _excess(chained: tuple[Floats, list[Floats]], epsilon: float) -> float:
+    places, found = chained
+    slope = math.exp(min(epsilon, 700.0))
+    return max(0.0, min(1.0, max(float((share[1:] - slope * places[:-1]).max()) for share in found)))

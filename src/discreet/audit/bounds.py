@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from discreet.accounting.profiles import Floats, Profile
+from discreet.accounting.profiles import Profile
 from discreet.accounting.tradeoff import Lines, lines
 from discreet.errors import UserError
 
@@ -173,5 +173,5 @@ def _envelope(allowed: Lines) -> tuple[list[float], list[float]]:
         while len(kept) > 1 and crossing(kept[-2], number) <= crossing(kept[-2], kept[-1]):
             kept.pop()
         kept.append(number)
-    chosen: Floats = order[kept]
+    chosen = order[kept]
     return allowed.slopes[chosen].tolist(), allowed.offsets[chosen].tolist()

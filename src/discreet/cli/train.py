@@ -129,12 +129,12 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
             before = settings.get(name, {})
             if not isinstance(before, Mapping):
                 raise UserError(f"{name} is {before!r}; it is a table of names and values")
-            settings[name] = {**before, **_pairs(option, texts)}
-    settings.update(_pairs("--set", arguments.set or []))
+            settings[name] = {**before, **pairs(option, texts)}
+    settings.update(pairs("--set", arguments.set or []))
     return settings
 
 
-def _pairs(option: str, texts: list[str]) -> dict[str, Any]:
+def pairs(option: str, texts: list[str]) -> dict[str, Any]:
     """NAME=VALUE pairs; a value is read as TOML where it is that, otherwise as text."""
     pairs = {}
     for text in texts:
