@@ -1,4 +1,4 @@
-"""The data set on which DPSUR's formula is too small: its coins are those of the theory, and they prove what is said."""
+"""The data set on which DPSUR's formula is too small: its coins are the theory's, and prove what is said."""
 
 import numpy as np
 import pytest

@@ -36,10 +36,6 @@ class Lines:
         each = self.slopes[:, None] * np.atleast_1d(share) + self.offsets[:, None]
         return np.asarray(np.minimum(each.min(axis=0), 1.0))
 
-    def least(self, share: float) -> float:
-        """The least that x can be where y is `share`."""
-        return max(0.0, float(((share - self.offsets) / self.slopes).max()))
-
     def mean(self, other: Lines) -> Lines:
         """The bound on the mean of two y, over all pairs of x with a given mean; the slopes have to be the same.
 

@@ -119,7 +119,7 @@ def train(subject: Subject, pool: Records, number: int) -> Outputs:
         recipe = sampled_as(job.chosen_recipe(), of=len(pool), to=len(chosen))
         budget: Budget = job.budget()
         plan = recipe.plan(len(chosen), budget, accounting=job.chosen_accounting())
-        run = fit.start(model, chosen, plan, seed=subject.number_for("audit run", number), public=chosen)
+        run = fit.start(model, chosen, plan, seed=subject.number_for("audit run", number))
         fit.drive(run)
         conclude(run)
     else:
