@@ -97,6 +97,11 @@ def test_for_plain_dp_sgd_the_proof_comes_near_the_certificate(at):
     assert not found.refuted
 
 
+def test_one_run_alone_comes_near_too_with_many_canaries():
+    found = play(game(DPSGD(expected_batch_size=100_200, releases=4), 4.0, canaries=100_000))
+    assert 0.7 * found.certified <= found.by_curve <= found.certified
+
+
 def test_with_sampling_too():
     found = play(game(DPSGD(expected_batch_size=2020, releases=60), 4.0, canaries=20_000))
     assert 0.7 * found.certified <= found.pooled <= found.certified

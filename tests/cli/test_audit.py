@@ -38,9 +38,9 @@ def test_a_recipe_is_audited_by_canaries(discreet: Discreet, tmp_path: Path) -> 
     assert answer.code == 0, answer.err
     assert "dp-sgd: the canaries prove epsilon" in answer.out
     assert "refutes nothing" in answer.out
-    written = json.loads((tmp_path / "audits" / "dp-sgd" / "audit.json").read_text())
+    written = json.loads((tmp_path / "audits" / "dp-sgd" / "canaries.json").read_text())
     assert 0.0 < written["by_curve"] < written["certified"] <= 4.0
-    page = (tmp_path / "audits" / "dp-sgd" / "audit.html").read_text()
+    page = (tmp_path / "audits" / "dp-sgd" / "canaries.html").read_text()
     assert "What was proven" in page
 
 
@@ -88,11 +88,11 @@ def test_an_attack_is_made_and_goes_on_where_it_was(discreet: Discreet, table: P
     assert answer.code == 0, answer.err
     assert "lira online" in answer.out
     assert "model 5/5" in answer.out
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "attack" / "models").glob("*.npz")}
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "attack" / "models-halves").glob("*.npz")}
     assert len(kept) == 5
     assert "model" not in discreet(words).out.split("written")[0].split("stopped\n")[1]
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
-    assert json.loads((tmp_path / "attack" / "audit.json").read_text())["certified_epsilon"] is None
+    assert json.loads((tmp_path / "attack" / "lira.json").read_text())["certified_epsilon"] is None
 
 
 def test_duplicates_are_told_and_written_nowhere(discreet: Discreet, table: Path, tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def _canaries(arguments: argparse.Namespace) -> int:
     )
     console = terminal(quiet=arguments.json)
     found = play(game, progress=_Telling(console, "release"))
-    _write(arguments, console, found.to_json(), canary_page(found), name=found.recipe)
+    folder = arguments.output or Path("audits") / found.recipe
+    _write(folder, arguments.by, console, found.to_json(), canary_page(found))
     if arguments.json:
         print(json.dumps(found.to_json(), indent=2))
     console.print(found.sentence(), soft_wrap=True)
@@ -69,20 +70,21 @@ def _attack(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     console = terminal(quiet=arguments.json)
-    folder = arguments.output or Path("audits") / f"{arguments.by}-{Path(subject.job.data).name}"
+    kind = "-control" if arguments.control else ""
+    folder = arguments.output or Path("audits") / f"{Path(subject.job.data).stem}{kind}"
+    models = folder / f"models-{subject.split}"
     telling = _Telling(console, "model")
-    console.print(f"models are kept in {folder / 'models'}; the same command goes on where it was stopped")
+    console.print(f"models are kept in {models}; the same command goes on where it was stopped")
     report = attack(
         arguments.by,
         subject,
-        folder=folder / "models",
+        folder=models,
         shadows=arguments.shadows,
         confidence=arguments.confidence,
         processes=arguments.processes,
         done=lambda done, of, seconds: telling.say(done, of, seconds),
     )
-    arguments.output = folder
-    _write(arguments, console, report.to_json(), attack_page(report), name=arguments.by)
+    _write(folder, arguments.by, console, report.to_json(), attack_page(report))
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2))
     console.print(report.table(), soft_wrap=True)
@@ -156,16 +158,13 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**given, **pairs("--set", arguments.set or [])}
 
 
-def _write(
-    arguments: argparse.Namespace, console: Console, record: dict[str, Any], page: str, *, name: str
-) -> None:
+def _write(folder: Path, name: str, console: Console, record: dict[str, Any], page: str) -> None:
     from discreet.training.files import write_json, write_text
 
-    folder = arguments.output or Path("audits") / name
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "audit.json", record)
-    write_text(folder / "audit.html", page)
-    console.print(f"written to {folder}: audit.json, audit.html")
+    write_json(folder / f"{name}.json", record)
+    write_text(folder / f"{name}.html", page)
+    console.print(f"written to {folder}: {name}.json, {name}.html")
 
 
 class _Telling:
