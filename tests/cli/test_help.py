@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 
 Discreet = Callable[..., Any]
-COMMANDS = ("", "train", "account", "data", "data get", "data list", "data schema", "certificate", "recipes")
+COMMANDS = (
+    "",
+    "train",
+    "account",
+    "data",
+    "data get",
+    "data list",
+    "data schema",
+    "certificate",
+    "recipes",
+    "audit",
+)
 HEAVY = ("torch", "numpy", "scipy", "pyarrow", "rich")
 
 HELP = """

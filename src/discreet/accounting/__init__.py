@@ -5,7 +5,7 @@ from discreet.accounting.budget import Accounting, Budget
 from discreet.accounting.calibration import calibrate_noise, calibrate_releases
 from discreet.accounting.certificate import Certificate, TrainedOn
 from discreet.accounting.certification import build_certificate, verify_certificate
-from discreet.accounting.composition import delta, epsilon
+from discreet.accounting.composition import delta, epsilon, profile
 from discreet.accounting.events import (
     Event,
     Gaussian,
@@ -59,6 +59,7 @@ __all__ = [
     "noise_for",
     "open_filter",
     "privacy_profile",
+    "profile",
     "rate",
     "rdp_curve",
     "read_log",

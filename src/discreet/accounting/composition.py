@@ -23,6 +23,7 @@ from discreet.accounting.events import Event, UnknownEventError, checked_number
 from discreet.accounting.fourier import ComposedLoss, Ensemble, compose
 from discreet.accounting.history import Calculus
 from discreet.accounting.pld import loss_distributions, smallest_interval, typical_loss
+from discreet.accounting.profiles import Profile
 from discreet.accounting.rdp import ORDERS, certified_rdp, delta_from_rdp, epsilon_from_rdp
 from discreet.accounting.spread import Mixture, few_distinct, merged
 
@@ -34,6 +35,9 @@ _FINENESS = 0.03
 
 _MAX_WINDOW = 2**20
 _ROWS = 4096
+
+_QUESTIONS = (0.3, 1e-2, 1e-5, 1e-10)
+"""The deltas that a whole profile is made sharp at; between them it holds as well, and is nearly as sharp."""
 
 
 def epsilon(
@@ -71,6 +75,42 @@ def delta(
             loss.delta(epsilon) for loss in _compose_losses(terms, sees, epsilon=epsilon)
         ),
     )
+
+
+def profile(
+    charges: Charges, *, accounting: str | Accounting = "visible", calculus: Calculus = "best"
+) -> Profile:
+    """The certified profile of a composition: its delta as a function of epsilon, for each direction by itself.
+
+    Every point is a bound of its own, so all of them hold at once. Arguments as for `epsilon`.
+    """
+    sees = certified_accounting(accounting)
+    terms = _Terms.of(few_distinct(merged(list(charges))))
+    if not terms.events:
+        return Profile(add=np.zeros_like, remove=np.zeros_like)
+    curve: Floats | None = None
+    losses: list[list[ComposedLoss]] = []
+    if calculus != "pld":
+        try:
+            curve = _rdp(terms, sees)
+        except UnknownEventError:
+            if calculus == "rdp":
+                raise
+    if calculus != "rdp":
+        try:
+            losses = [_compose_losses(terms, sees, delta=question) for question in _QUESTIONS]
+        except UnknownEventError:
+            if curve is None:
+                raise
+
+    def side(number: int) -> Callable[[Floats], Floats]:
+        def at(epsilon: float) -> float:
+            found = [each[number].delta(epsilon) for each in losses]
+            return min([1.0, *found] if curve is None else [1.0, delta_from_rdp(curve, epsilon), *found])
+
+        return lambda epsilons: np.array([at(float(epsilon)) for epsilon in np.atleast_1d(epsilons)])
+
+    return Profile(add=side(0), remove=side(1))
 
 
 def _answer(

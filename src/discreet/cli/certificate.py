@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+from pathlib import Path
 
 from discreet.accounting.certificate import CERTIFICATE_NAME, Certificate
 from discreet.accounting.certification import verify_certificate
@@ -40,7 +41,25 @@ def certificate(arguments: argparse.Namespace) -> int:
         return 1
     if not arguments.json:
         print("Recomputed from the event log: every number agrees.")
+        if arguments.copies is not None:
+            print(_of_copies(arguments.folder, arguments.copies))
     return 0
+
+
+def _of_copies(folder: Path, copies: int) -> str:
+    """What is left of the guarantee for a record that occurs several times."""
+    if copies < 1:
+        raise UserError(f"copies is {copies}; a record occurs at least once")
+    from discreet.accounting.copies import epsilon_of_copies
+    from discreet.accounting.log import read_log
+
+    header = read_log(folder).header
+    found = epsilon_of_copies(header, copies)
+    told = (
+        f"A record that occurs {copies} times, or {copies} records of one person, are protected as a group: epsilon "
+        f"{rounded_up(found)} at delta {header.budget.delta:.3g} for all of them together."
+    )
+    return textwrap.fill(told, _WIDTH)
 
 
 def _summary(certificate: Certificate) -> str:

@@ -61,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     _recipes(commands.add_parser("recipes", help="list the recipes and their settings"))
     _compare(commands.add_parser("compare", help="recipes next to each other at the same certified epsilon"))
     _bench(commands.add_parser("bench", help="measure speed on this machine"))
+    _audit(commands.add_parser("audit", help="show what a training gives away at least"))
     return top
 
 
@@ -288,6 +289,9 @@ def _data(command: argparse.ArgumentParser) -> None:
 def _certificate(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="RUN", help="the folder of a run")
     command.add_argument("--json", action="store_true", help="print the certificate as JSON")
+    command.add_argument(
+        "--copies", type=int, metavar="K", help="also say what holds for a record that occurs K times"
+    )
     command.set_defaults(run=_lazily("certificate", "certificate"))
 
 
@@ -315,6 +319,44 @@ def _compare(command: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="name the trainings, and stop")
     add("--quiet", action="store_true", help="print nothing")
     command.set_defaults(run=_lazily("compare", "compare"))
+
+
+def _audit(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("subject", nargs="?", help="a run's folder, a TOML file with settings, or data as for train")
+    add(
+        "--by",
+        choices=["canaries", "black-box", "white-box", "lira", "rmia", "duplicates"],
+        default="canaries",
+        help="how to audit (default canaries)",
+    )
+    add("--confidence", type=float, default=0.95, help="of each lower bound (default 0.95)")
+    add("--seed", type=int, default=0, help="the audit's key; one seed gives one audit (default 0)")
+    add("--output", type=Path, metavar="FOLDER", help="where to write (default audits/NAME)")
+    add("--json", action="store_true", help="print the result as JSON")
+
+    training = command.add_argument_group("what is audited, where the subject does not say").add_argument
+    training("--recipe", help="how to train (default dp-sgd)")
+    training("--preset", help="settings by name, as for train")
+    training("--epsilon", type=float, help="the budget (default 3)")
+    training("--delta", type=float, help="the budget's delta (default 1e-5)")
+    training("--accounting", choices=["visible", "hidden"], help="which certified accounting")
+    training("--model", help="a network by name")
+    training("--features", help="public features of the inputs, by name")
+    training("--data-folder", type=Path, help="where data sets lie")
+    training("--set", action="append", metavar="NAME=VALUE", help="any other setting; may be repeated")
+
+    canaries = command.add_argument_group("canaries").add_argument
+    canaries("--canaries", type=int, default=30_000, help="how many (default 30000)")
+    canaries("--examples", type=int, help="the records that batch sizes refer to (default: the subject's)")
+
+    attacks = command.add_argument_group("attacks").add_argument
+    attacks("--shadows", type=int, default=16, help="models that lira and rmia train (default 16)")
+    attacks("--records", type=int, help="use so many of the records (default all)")
+    attacks("--control", action="store_true", help="attack models trained without privacy instead")
+    attacks("--control-epochs", type=int, default=40, help="how long those are trained (default 40)")
+    attacks("--processes", type=int, help="models trained at a time (default: as there are cores)")
+    command.set_defaults(run=_lazily("audit", "audit"))
 
 
 def _bench(command: argparse.ArgumentParser) -> None:
