@@ -9,6 +9,7 @@ import torch
 
 from discreet.accounting import Accounting, Budget, Gaussian, epsilon
 from discreet.audit import game as game_module
+from discreet.audit import tally
 from discreet.audit.canaries import (
     PULL,
     CanaryRecords,
@@ -23,7 +24,18 @@ from discreet.errors import UserError
 from discreet.gradients.clipping import FlatClipping
 from discreet.gradients.engine import GradientEngine
 from discreet.gradients.layout import FlatLayout
-from discreet.recipes import DPSGD, DPSGDBR, DPSRCG, DPSUR, RECIPES, SADPSGD
+from discreet.plan import Plan
+from discreet.recipes import (
+    DPSGD,
+    DPSGDBR,
+    DPSRCG,
+    DPSUR,
+    FODPSGD,
+    RECIPES,
+    SADPSGD,
+    SMADPSGD,
+    PostFMDPSGD,
+)
 from discreet.training import run as run_module
 from discreet.training.fit import cross_entropy
 
@@ -137,6 +149,60 @@ def test_any_recipe_can_be_audited_by_its_name(name):
     assert not play(game(recipe)).refuted
 
 
+MEMORIES = {
+    "fo-dp-sgd": FODPSGD(expected_batch_size=EXAMPLES, releases=8, fresh_weight=0.5),
+    "post-fm-dp-sgd": PostFMDPSGD(expected_batch_size=EXAMPLES, releases=8, fresh_weight=0.5),
+    "sma-dp-sgd": SMADPSGD(
+        expected_batch_size=EXAMPLES, releases=8, fresh_weight=0.5, clipping="flat", warm_up=1.0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_a_memory_hides_nothing_that_plain_dp_sgd_gives_away(name):
+    found = play(game(MEMORIES[name]))
+    assert found.certified == pytest.approx(plain().certified, rel=1e-3)
+    assert found.pooled == pytest.approx(plain().pooled, rel=0.1)
+    assert not found.refuted
+
+
+def test_a_plan_that_counts_the_memorys_weight_twice_is_refuted(monkeypatch):
+    honest = Plan.plain_multiplier_at
+    monkeypatch.setattr(Plan, "plain_multiplier_at", lambda plan, release: 2.0 * honest(plan, release))
+    assert play(game(MEMORIES["fo-dp-sgd"])).refuted
+
+
+def test_stopped_in_the_middle_an_audit_goes_on_and_finds_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(tally, "_SECONDS", 0.0)
+    asked = game(GATES["dpsur"])
+
+    def stop(number, of):
+        if number == 11:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(asked, folder=tmp_path / "run", progress=stop)
+    made = []
+    found = play(asked, folder=tmp_path / "run", progress=lambda number, of: made.append(number))
+    assert made[0] in (11, 12)
+    assert found == play(asked)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_audit_that_lost_its_scores_begins_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(tally, "_SECONDS", 0.0)
+    asked = game(DPSGD(expected_batch_size=EXAMPLES, releases=8))
+
+    def stop(number, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(asked, folder=tmp_path / "run", progress=stop)
+    for file in (tmp_path / "run").glob("scores-*"):
+        file.unlink()
+    assert play(asked, folder=tmp_path / "run") == plain()
+
+
 def test_the_same_seed_gives_the_same_audit_and_another_one_another():
     again = play(game(DPSGD(expected_batch_size=EXAMPLES, releases=8)))
     assert again == plain()
@@ -157,7 +223,7 @@ def test_noise_that_is_too_small_is_refuted(monkeypatch):
 
 def test_canaries_that_are_all_alike_prove_nothing(monkeypatch):
     """The planted fault: the audit looks at its own coins upside down, or not at all."""
-    monkeypatch.setattr(game_module, "_evidence", lambda run, release: torch.zeros(CANARIES))
+    monkeypatch.setattr(game_module, "evidence", lambda run, release: torch.zeros(CANARIES))
     found = play(game(DPSGD(expected_batch_size=EXAMPLES, releases=8)))
     assert found.best < 0.3 * found.certified
 

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,20 +26,21 @@ from discreet.audit.bounds import (
 )
 from discreet.audit.canaries import CanaryRecords, Disguise, WithCanaries, made_up_network, made_up_records
 from discreet.audit.promise import Charges, certified_epsilon, noisier, promised
+from discreet.audit.tally import Tally
+from discreet.audit.watching import WEIGHTS, evidence, watched
 from discreet.errors import UserError
 from discreet.noise.key import RunKey
-from discreet.training.fit import cross_entropy, start
+from discreet.training.fit import cross_entropy, resume, start
 
 if TYPE_CHECKING:
     from discreet.plan import Plan
     from discreet.recipes import FirstOrder
-    from discreet.training.run import Release, Run
+    from discreet.training.run import Run
 
 Progress = Callable[[int, int], None]
 
 _MOST_NOISE = 64.0
 _LEAST_NOISE = 0.125
-_WEIGHTS = "nest.weight"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,18 +157,30 @@ class CanaryAudit:
         return asdict(self)
 
 
-def play(game: CanaryGame, *, progress: Progress | None = None) -> CanaryAudit:
-    """Make the run, look at every release as an adversary would, guess, and bound epsilon from below."""
-    plan = game.plan()
+def play(game: CanaryGame, *, folder: Path | None = None, progress: Progress | None = None) -> CanaryAudit:
+    """Make the run, look at every release as an adversary would, guess, and bound epsilon from below.
+
+    Args:
+        game: the audit.
+        folder: where the run lies while it lasts: stopped, the same call goes on where it was. Without one it lives in
+            memory.
+        progress: told after each release how many are made, and of how many.
+    """
+    plan, tally = game.plan(), Tally(folder)
     key = RunKey.from_seed(game.seed)
     present = (key.stream("canary coins", 0).words(game.canaries) & 1).bool()
     with warnings.catch_warnings():
         # With so many records that are nobody's, delta may well be above 1/n.
         warnings.filterwarnings("ignore", message="delta .* is not below")
-        run = _begin(game, plan, present)
-    scores = _scores(run, progress)
+        run = _begin(game, watched(plan), present, tally)
+    try:
+        scores = _scores(run, tally, progress)
+    finally:
+        run.let_go()
     charges = plan.charges() if not plan.adapts else run.filter.history.charges()
-    return _judged(game, plan, run, charges, scores, present)
+    found = _judged(game, plan, run, charges, scores, present)
+    tally.clear()
+    return found
 
 
 def sampled_as(recipe: FirstOrder, *, of: int, to: int) -> FirstOrder:
@@ -179,14 +193,26 @@ def sampled_as(recipe: FirstOrder, *, of: int, to: int) -> FirstOrder:
     return replace(recipe, **changes)
 
 
-def _begin(game: CanaryGame, plan: Plan, present: Tensor) -> Run:
+def _begin(game: CanaryGame, plan: Plan, present: Tensor, tally: Tally) -> Run:
     records = made_up_records(game.records, game.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(game.seed)
         model = WithCanaries(made_up_network(), game.canaries)
     loss = Disguise(classes=records.description.classes).loss(cross_entropy)
     data: Any = CanaryRecords(records, present)
-    return start(model, data, plan, loss=loss, public=_Public(records), seed=game.seed)
+    public = _Public(records)
+    if tally.folder is not None and tally.begun:
+        return resume(tally.folder, model, data, plan, loss=loss, public=public, checkpoint_seconds=math.inf)
+    return start(
+        model,
+        data,
+        plan,
+        loss=loss,
+        public=public,
+        folder=tally.folder,
+        seed=game.seed,
+        checkpoint_seconds=math.inf,
+    )
 
 
 class _Public:
@@ -200,28 +226,23 @@ class _Public:
             yield self._records.batch(torch.arange(begin, min(begin + size, len(self._records))))
 
 
-def _scores(run: Run, progress: Progress | None) -> Tensor:
+def _scores(run: Run, tally: Tally, progress: Progress | None) -> Tensor:
     """For each canary the log of how much likelier the updates are if it was in."""
-    total = torch.zeros(run.layout.shapes[run.layout.names.index(_WEIGHTS)][0] - 1, dtype=torch.float64)
+    canaries = run.layout.shapes[run.layout.names.index(WEIGHTS)][0] - 1
+    total = tally.found(run.state.releases)
+    if total is None:
+        if run.state.releases:
+            raise UserError(f"{tally.folder} has lost what was seen of its run; remove it and begin again")
+        total = torch.zeros(canaries, dtype=torch.float64)
+        tally.save(run, total, now=True)
     for release in run:
         if release.updated:
-            total += _evidence(run, release)
+            total += evidence(run, release)
+        if not run.finished:
+            tally.save(run, total)
         if progress is not None:
             progress(release.number, release.of)
     return total
-
-
-def _evidence(run: Run, release: Release) -> Tensor:
-    """The log-likelihood ratio of one update for each canary: a sampled shift by 1 under noise sigma, against none."""
-    plan, sigma = run.plan, release.noise_multiplier
-    rule = plan.clipping.at(release.number - 1, plan.releases)
-    seen = run.layout.views(run.state.gradient)[_WEIGHTS][1:, 0].double()
-    shift = -seen * plan.sampler.expected_batch_size / rule.sensitivity
-    log_ratio = (shift - 0.5) / sigma**2
-    rate = plan.sampler.rate
-    if rate == 1.0:
-        return log_ratio
-    return torch.logaddexp(torch.tensor(math.log1p(-rate), dtype=torch.float64), log_ratio + math.log(rate))
 
 
 def _judged(

@@ -47,8 +47,12 @@ def _canaries(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     console = terminal(quiet=arguments.json)
-    found = play(game, progress=_Telling(console, "release"))
-    folder = arguments.output or Path("audits") / found.recipe
+    folder = arguments.output or Path("audits") / recipe.name
+    try:
+        run = folder / f"run-{game.plan().digest()[:12]}-{game.seed}"
+        found = play(game, folder=run, progress=_Telling(console, "release"))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("stopped; the same command goes on from the last checkpoint") from None
     _write(folder, arguments.by, console, found.to_json(), canary_page(found))
     if arguments.json:
         print(json.dumps(found.to_json(), indent=2))
