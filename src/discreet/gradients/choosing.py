@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from torch import Tensor
 
 from discreet.gradients.contributions import Contribution
+from discreet.gradients.native import Kernels
 
 Way = Callable[[], Contribution]
 
@@ -19,11 +20,20 @@ class Choices:
     Timing happens only while `timing` is set, which the engine does on made-up records. At any other time
     what has been chosen is taken, or else the first way, so that what is computed is a function of the
     choices.
+
+    Args:
+        chosen: What was chosen before.
+        kernels: The compiled kernels, if there are any: further ways to choose from.
     """
 
-    def __init__(self, chosen: Mapping[str, str] | None = None) -> None:
+    def __init__(self, chosen: Mapping[str, str] | None = None, kernels: Kernels | None = None) -> None:
         self.chosen: dict[str, str] = dict(chosen or {})
         self.timing = False
+        self._kernels = kernels
+
+    def kernels_for(self, tensor: Tensor) -> Kernels | None:
+        """The compiled kernels, if there are any and they take such tensors."""
+        return self._kernels if self._kernels is not None and self._kernels.take(tensor) else None
 
     def take(self, key: str, ways: Mapping[str, Way], shape: tuple[int, ...], like: Tensor) -> Contribution:
         """A contribution to a parameter of this shape, by the way for this key; `like` is [B, ...]."""

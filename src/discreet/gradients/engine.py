@@ -18,6 +18,7 @@ from discreet.gradients.inspect import probe_independence, refuse_mixing_modules
 from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import Loss, RecordLoss
 from discreet.gradients.memory import activation_bytes
+from discreet.gradients.native import kernels
 from discreet.gradients.private import Private
 from discreet.gradients.slots import UnsupportedError
 from discreet.gradients.weighing import Weighing
@@ -29,6 +30,7 @@ _METHODS = ("auto", "fused", "functional", "loop")
 # Ways are timed on so many records and bytes at most, so that setting up stays short.
 _MOST_RECORDS_TO_TIME = 256
 _MOST_BYTES_TO_TIME = 2**26
+_NO_KERNELS = "none"
 # Larger microbatches are no faster, and take more memory.
 _MOST_RECORDS_AT_ONCE = 1024
 
@@ -116,7 +118,9 @@ class GradientEngine:
         self._methods: dict[str, str] = dict(choices.get("method", {}))
         self._prepared: set[str] = set()
         self._announced: set[str] = set()
-        self._fused = FusedSums(self._losses, layout, choices.get("ways", {}))
+        # A run that began without compiled kernels goes on without them.
+        self._kernels = None if choices.get("kernels") == _NO_KERNELS else kernels()
+        self._fused = FusedSums(self._losses, layout, choices.get("ways", {}), self._kernels)
         self._sums: dict[str, ClippedSums] = {
             "fused": self._fused,
             "functional": VectorizedGradients(self._losses, layout),
@@ -135,6 +139,7 @@ class GradientEngine:
             "method": dict(self._methods),
             "microbatch": dict(self._microbatches),
             "ways": dict(self._fused.choices.chosen),
+            "kernels": _NO_KERNELS if self._kernels is None else self._kernels.key,
         }
 
     def clipped_sum(self, inputs: Batch, targets: Batch, rule: ClippingRule, out: Tensor) -> ClipReport:
