@@ -10,6 +10,11 @@ from discreet.gradients.native import Kernels
 
 Way = Callable[[], Contribution]
 
+# The end of the name of a way that keeps the records' gradients; without it, the name of one that does not.
+KEPT = ", kept"
+# The beginning of the name of a way by the compiled kernels.
+COMPILED = "compiled"
+NO_KERNELS = "none"
 _ROUNDS = 2
 _HOPELESS = 3.0
 
@@ -35,9 +40,21 @@ class Choices:
         """The compiled kernels, if there are any and they take such tensors."""
         return self._kernels if self._kernels is not None and self._kernels.take(tensor) else None
 
+    @property
+    def kernels(self) -> str:
+        """The key of the compiled kernels on which results depend; `NO_KERNELS` if they depend on none."""
+        used = any(name.startswith(COMPILED) for name in self.chosen.values())
+        return self._kernels.key if self._kernels is not None and used else NO_KERNELS
+
     def take(self, key: str, ways: Mapping[str, Way], shape: tuple[int, ...], like: Tensor) -> Contribution:
-        """A contribution to a parameter of this shape, by the way for this key; `like` is [B, ...]."""
+        """A contribution to a parameter of this shape, by the way for this key; `like` is [B, ...].
+
+        A way that keeps the records' gradients may be missing for a batch that is larger than what was timed; the
+        same way without keeping them then takes its place.
+        """
         name = self.chosen.get(key, "")
+        if name not in ways:
+            name = name.removesuffix(KEPT)
         if name not in ways:
             name = next(iter(ways))
             if self.timing and len(ways) > 1:

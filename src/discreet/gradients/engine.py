@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from discreet.errors import UserError
 from discreet.gradients.batches import Batch, batch_size, rows_of, signature, synthetic_like
+from discreet.gradients.choosing import NO_KERNELS
 from discreet.gradients.clipping import ClippingRule, FlatClipping
 from discreet.gradients.functional import LoopedGradients, VectorizedGradients
 from discreet.gradients.fused import FusedSums
@@ -30,7 +31,6 @@ _METHODS = ("auto", "fused", "functional", "loop")
 # Ways are timed on so many records and bytes at most, so that setting up stays short.
 _MOST_RECORDS_TO_TIME = 256
 _MOST_BYTES_TO_TIME = 2**26
-_NO_KERNELS = "none"
 # Larger microbatches are no faster, and take more memory.
 _MOST_RECORDS_AT_ONCE = 1024
 
@@ -119,8 +119,8 @@ class GradientEngine:
         self._prepared: set[str] = set()
         self._announced: set[str] = set()
         # A run that began without compiled kernels goes on without them.
-        self._kernels = None if choices.get("kernels") == _NO_KERNELS else kernels()
-        self._fused = FusedSums(self._losses, layout, choices.get("ways", {}), self._kernels)
+        compiled = None if choices.get("kernels") == NO_KERNELS else kernels()
+        self._fused = FusedSums(self._losses, layout, choices.get("ways", {}), compiled)
         self._sums: dict[str, ClippedSums] = {
             "fused": self._fused,
             "functional": VectorizedGradients(self._losses, layout),
@@ -139,7 +139,7 @@ class GradientEngine:
             "method": dict(self._methods),
             "microbatch": dict(self._microbatches),
             "ways": dict(self._fused.choices.chosen),
-            "kernels": _NO_KERNELS if self._kernels is None else self._kernels.key,
+            "kernels": self._fused.choices.kernels,
         }
 
     def clipped_sum(self, inputs: Batch, targets: Batch, rule: ClippingRule, out: Tensor) -> ClipReport:

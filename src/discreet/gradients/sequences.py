@@ -33,21 +33,21 @@ def outer_products(
     if positions == 1:
         return Outer(left[:, 0], right[:, 0])
     ways: dict[str, Callable[[], Contribution]] = {
-        "drop": lambda: Positions(left, right, buffers),
-        "keep": lambda: kept_products(left, right, buffers, (name, "rows")),
+        "products": lambda: Positions(left, right, buffers),
+        "products, kept": lambda: kept_products(left, right, buffers, (name, "rows")),
         "gram": lambda: Gram(left, right, buffers),
     }
     if left.shape[0] * m * n * left.element_size() > BYTES_TO_KEEP:
-        del ways["keep"]
+        del ways["products, kept"]
     if positions * (m + n) > _HOPELESS * m * n:
         del ways["gram"]
     elif _HOPELESS * positions * (m + n) < m * n:
         ways = {"gram": ways["gram"]}
     kernels = choices.kernels_for(left)
-    if kernels is not None and "drop" in ways:
+    if kernels is not None and "products" in ways:
         ways["compiled"] = lambda: Compiled(left, right, buffers, kernels)
-        if "keep" in ways:
-            ways["compiled, keep"] = lambda: compiled_rows(left, right, buffers, kernels, (name, "rows"))
+        if "products, kept" in ways:
+            ways["compiled, kept"] = lambda: compiled_rows(left, right, buffers, kernels, (name, "rows"))
     return choices.take(f"sequence {positions} {m}x{n}", ways, (m, n), left)
 
 

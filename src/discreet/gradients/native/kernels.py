@@ -93,11 +93,12 @@ class Kernels:
         path: The compiled library.
 
     Attributes:
+        path: The compiled library.
         key: What the library was compiled from and for; the same key gives the same results.
     """
 
     def __init__(self, path: Path) -> None:
-        self.key = path.stem
+        self.path, self.key = path, path.stem
         self._library = ctypes.CDLL(str(path))
         self._rows: int = self._library.discreet_rows()
         self._bytes: int = self._library.discreet_bytes()

@@ -4,7 +4,6 @@
 // Within, hidden units are padded with zeros to whole vectors.
 #pragma once
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "vectors.hpp"
@@ -75,14 +74,15 @@ int lstm_forward(const Recurrence& of, const T* inputs, const T* weight, const T
                  int threads) {
   const Sizes<T> sizes(of);
   const int64_t H = of.units, P = sizes.padded, G = sizes.gates, weights = P * G;
-  T* memory = static_cast<T*>(std::calloc(size_t(of.directions * weights), sizeof(T)));
+  T* memory = aligned<T>(of.directions * weights);
   if (!memory) return 1;
+  std::fill(memory, memory + of.directions * weights, T(0));
   for (int64_t d = 0; d < of.directions; ++d)
     for (int64_t gate = 0; gate < 4; ++gate)
       for (int64_t row = 0; row < H; ++row)
         for (int64_t u = 0; u < H; ++u)
           memory[d * weights + u * G + gate * P + row] = weight[((d * 4 + gate) * H + row) * H + u];
-  T* states = static_cast<T*>(std::malloc(size_t(threads * kRows * P + 1) * sizeof(T)));
+  T* states = aligned<T>(threads * kRows * P);
   if (!states) {
     std::free(memory);
     return 1;
@@ -150,13 +150,14 @@ int lstm_backward(const Recurrence& of, const T* above, const T* weight, const T
                   T* gradients, T* state, T* memory, int threads) {
   const Sizes<T> sizes(of);
   const int64_t H = of.units, P = sizes.padded, G = sizes.gates, weights = P * G, each = kRows * (2 * P + G);
-  T* matrix = static_cast<T*>(std::calloc(size_t(of.directions * weights), sizeof(T)));
+  T* matrix = aligned<T>(of.directions * weights);
   if (!matrix) return 1;
+  std::fill(matrix, matrix + of.directions * weights, T(0));
   for (int64_t d = 0; d < of.directions; ++d)
     for (int64_t gate = 0; gate < 4; ++gate)
       for (int64_t row = 0; row < H; ++row)
         copy(matrix + d * weights + (gate * P + row) * P, weight + ((d * 4 + gate) * H + row) * H, H);
-  T* scratch = static_cast<T*>(std::malloc(size_t(threads * each + 1) * sizeof(T)));
+  T* scratch = aligned<T>(threads * each);
   if (!scratch) {
     std::free(matrix);
     return 1;

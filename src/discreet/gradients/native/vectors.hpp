@@ -1,6 +1,7 @@
 // Vectors as wide as the processor's, in the compiler's own notation, and the functions of them that are needed.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 
 namespace discreet {
 
@@ -54,6 +55,13 @@ inline Vector<T> load(const T* from) {
 template <class T>
 inline void store(T* to, Vector<T> value) {
   __builtin_memcpy(to, &value, sizeof value);
+}
+
+// Memory that begins where a vector may, to be given back with std::free; null if there is none.
+template <class T>
+inline T* aligned(int64_t count) {
+  const size_t bytes = (size_t(count) * sizeof(T) + kBytes) / kBytes * kBytes;
+  return static_cast<T*>(std::aligned_alloc(kBytes, bytes));
 }
 
 template <class T>

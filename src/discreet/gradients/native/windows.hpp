@@ -5,7 +5,6 @@
 // its padding, so that what the kernel sees is read from where it is. Sequences are kernels of one offset.
 #pragma once
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "vectors.hpp"
@@ -41,7 +40,7 @@ class Walk {
     joined_ = of.dilation[2] == 1;
     run_ = joined_ ? of.kernel[2] * of.channels : of.channels;
     // Short runs would leave much of each vector idle.
-    unfolded_ = run_ < each_ && 8 * idle(run_) * each_ > 9 * idle(each_) * run_ &&
+    unfolded_ = run_ < each_ && 8 * whole(run_) * each_ > 9 * whole(each_) * run_ &&
                 count_ * each_ * int64_t(sizeof(T)) <= kBytesUnfolded;
     // A vector that reaches beyond the last row would read what is not ours.
     in_place_ = !padded && !unfolded_ && of.groups == 1 && of.input_channel == 1 && run_ % kLanes<T> == 0 &&
@@ -49,8 +48,7 @@ class Walk {
   }
 
   int64_t scratch() const {
-    const int64_t slack = (kColumns + 1) * kLanes<T>;
-    return in_place_ ? 0 : area_ * of_.groups + slack + (unfolded_ ? count_ * each_ + slack : 0);
+    return in_place_ ? 0 : whole(area_ * of_.groups) + kSlack + (unfolded_ ? whole(count_ * each_) + kSlack : 0);
   }
 
   // The record's squared norm; the gradient [groups * outputs, offsets, channels] goes to `out` unless it is null.
@@ -68,7 +66,7 @@ class Walk {
       const T* left = gradients + group * of_.outputs * of_.gradient_output;
       T* to = out ? out + group * of_.outputs * each_ : nullptr;
       if (unfolded_) {
-        T* rows = scratch + of_.groups * area_ + (kColumns + 1) * kLanes<T>;
+        T* rows = scratch + whole(of_.groups * area_) + kSlack;
         unfold(from, rows);
         const int64_t along[3] = {of_.positions[1] * of_.positions[2] * each_, of_.positions[2] * each_, each_};
         squared += block(rows, along, left, to, each_);
@@ -90,7 +88,11 @@ class Walk {
   void clear(T* scratch) const { std::fill(scratch, scratch + this->scratch(), T(0)); }
 
  private:
-  static int64_t idle(int64_t length) { return (length + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
+  // What is read in whole vectors may reach beyond the end.
+  static constexpr int64_t kSlack = (kColumns + 1) * kLanes<T>;
+
+  // Rounded up to whole vectors.
+  static int64_t whole(int64_t length) { return (length + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
 
   // Channels last, group by group; the padding was cleared once and stays.
   void lay_out(const T* inputs, T* image) const {
@@ -131,8 +133,11 @@ class Walk {
               for (int64_t c = 0; c < (joined_ ? 1 : of_.kernel[2]); ++c, rows += run_) {
                 const T* from = at + a * of_.dilation[0] * step_[0] + b * of_.dilation[1] * step_[1] +
                                 c * of_.dilation[2] * step_[2];
-                // In whole vectors: the next run is written over what is too much.
-                for (int64_t n = 0; n < run_; n += kLanes<T>) store(rows + n, load(from + n));
+                // The next run is written over what is too much.
+                if (run_ <= kLanes<T> / 2)
+                  __builtin_memcpy(rows, from, kBytes / 2);
+                else
+                  for (int64_t n = 0; n < run_; n += kLanes<T>) store(rows + n, load(from + n));
               }
         }
   }
@@ -216,7 +221,7 @@ int windows(const Windows& of, const T* inputs, const T* gradients, T* out, doub
   const Walk<T> walk(of);
   const int64_t scratch = walk.scratch();
   const int64_t entries = of.groups * of.outputs * of.channels * of.kernel[0] * of.kernel[1] * of.kernel[2];
-  T* memory = static_cast<T*>(std::malloc(size_t(threads * scratch + 1) * sizeof(T)));
+  T* memory = aligned<T>(threads * scratch);
   if (!memory) return 1;
   for (int thread = 0; thread < threads; ++thread) walk.clear(memory + thread * scratch);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from discreet.gradients.axes import RecordAxis
+from discreet.gradients.choosing import COMPILED
 from discreet.gradients.compiled_lstm import CompiledLSTM
 from discreet.gradients.contributions import Contribution, Rows
 from discreet.gradients.recurrences import Cell, ElmanCell, GRUCell, LSTMCell, Recurrence, Workspace
@@ -111,6 +112,7 @@ def _layer(
     turned = records == (0 if kernels is None else 1)
     gates = gates.transpose(0, 1) if turned else gates
     if kernels is not None:
+        tape.choices.chosen["lstm"] = COMPILED
         applied = CompiledLSTM.apply(gates, state, memory, weight, bias.squeeze(1), kernels, work)  # type: ignore[no-untyped-call]
     else:
         applied = Recurrence.apply(gates, state, memory, weight, bias, recurrent_bias, cell, work)  # type: ignore[no-untyped-call]
