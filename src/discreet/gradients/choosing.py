@@ -50,19 +50,29 @@ class Choices:
         """A contribution to a parameter of this shape, by the way for this key; `like` is [B, ...].
 
         A way that keeps the records' gradients may be missing for a batch that is larger than what was timed; the
-        same way without keeping them then takes its place.
+        fastest of those that do not then takes its place.
         """
         name = self.chosen.get(key, "")
         if name not in ways:
-            name = name.removesuffix(KEPT)
+            name = self.chosen.get(_larger(key), "")
         if name not in ways:
             name = next(iter(ways))
             if self.timing and len(ways) > 1:
-                name = self.chosen[key] = _fastest(ways, like.new_ones(like.shape[0]), like.new_zeros(shape))
+                seconds = _seconds(ways, like.new_ones(like.shape[0]), like.new_zeros(shape))
+                name = self.chosen[key] = min(seconds, key=lambda way: seconds[way])
+                if name.endswith(KEPT):
+                    rest = [way for way in ways if not way.endswith(KEPT)]
+                    self.chosen[_larger(key)] = min(rest, key=lambda way: seconds[way])
         return ways[name]()
 
 
-def _fastest(ways: Mapping[str, Way], weights: Tensor, out: Tensor) -> str:
+def _larger(key: str) -> str:
+    return f"larger {key}"
+
+
+def _seconds(ways: Mapping[str, Way], weights: Tensor, out: Tensor) -> dict[str, float]:
+    """The shortest time of each way."""
+
     def run(way: Way) -> float:
         start = time.perf_counter()
         contribution = way()
@@ -77,4 +87,4 @@ def _fastest(ways: Mapping[str, Way], weights: Tensor, out: Tensor) -> str:
         for name, way in ways.items():
             if best[name] <= limit:
                 best[name] = min(best[name], run(way))
-    return min(best, key=lambda name: best[name])
+    return best
