@@ -68,7 +68,8 @@ class GradientEngine:
     It assumes that a record's loss does not depend on other records, which is enforced for known layers and
     probed for all others.
 
-    Where several processes share the work, each sums its own records; the sums are added, once.
+    Where several processes share the work, each sums its own records; the sums are added, once, before noise is
+    added, once. The sensitivity of the whole sum is the rule's.
 
     A model that draws random numbers in its forward pass (dropout) is refused: known layers by name, others by
     what they do to torch's generator.
