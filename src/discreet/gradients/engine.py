@@ -120,7 +120,8 @@ class GradientEngine:
         self._prepared: set[str] = set()
         self._announced: set[str] = set()
         # A run that began without compiled kernels goes on without them.
-        compiled = None if choices.get("kernels") == NO_KERNELS else kernels()
+        useful = layout.device.type == "cpu" and method in ("auto", "fused")
+        compiled = kernels() if useful and choices.get("kernels") != NO_KERNELS else None
         self._fused = FusedSums(self._losses, layout, choices.get("ways", {}), compiled)
         self._sums: dict[str, ClippedSums] = {
             "fused": self._fused,
