@@ -11,7 +11,10 @@ import discreet
 from discreet.accounting.log import read_log
 from discreet.data import Records
 from discreet.errors import CorruptFile, UserError
+from discreet.gradients import GradientEngine
+from discreet.training import checkpoint
 from discreet.training.evaluate import accuracy
+from discreet.training.fit import cross_entropy
 from discreet.training.folder import RunFolder
 
 BUDGET = discreet.Budget(epsilon=4.0, delta=1e-4)
@@ -358,6 +361,20 @@ class TestRefusalsToResume:
             discreet.resume(tmp_path / "half", half_frozen(1), data, plan)
         discreet.resume(tmp_path / "half", half_frozen(0), data, plan).let_go()
 
+    @pytest.mark.parametrize(("began", "setting"), [("0" * 32, "on"), ("0" * 32, "off")])
+    def test_other_compiled_kernels_unless_that_is_asked_for(
+        self, data, plan, interrupted, monkeypatch, began, setting
+    ):
+        facts = checkpoint.peek(interrupted.checkpoint)
+        facts["choices"]["kernels"] = began
+        monkeypatch.setattr(checkpoint, "peek", lambda path: facts)
+        monkeypatch.delenv("DISCREET_KERNELS", raising=False)
+        with pytest.raises(UserError, match="started with compiled kernels that cannot be had"):
+            discreet.resume(interrupted.path, network(), data, plan)
+        monkeypatch.setenv("DISCREET_KERNELS", setting)
+        with pytest.warns(UserWarning, match="last digits"):
+            discreet.resume(interrupted.path, network(), data, plan).let_go()
+
     def test_another_key(self, data, plan, interrupted):
         interrupted.key.unlink()
         discreet.RunKey.secret().save(interrupted.key)
@@ -405,6 +422,37 @@ class TestRefusalsToResume:
     def test_a_network_of_another_size(self, data, plan, interrupted):
         with pytest.raises(UserError, match="parameters"):
             discreet.resume(interrupted.path, nn.Linear(5, 2), data, plan)
+
+
+@pytest.mark.parametrize("setting", ["on", "off"])
+def test_a_run_goes_on_with_the_kernels_that_it_began_with(setting, tmp_path, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(200, 3, 8, 8, generator=generator)
+    data = Records.from_arrays(images, torch.arange(200) % 2, classes=2, name="images")
+    plan = RECIPE.plan(len(data), BUDGET)
+
+    def convolutional():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Flatten(), nn.Linear(8 * 36, 2))
+
+    monkeypatch.setenv("DISCREET_KERNELS", setting)
+    interrupted = discreet.start(
+        convolutional(), data, plan, folder=tmp_path / "run", seed=1, checkpoint_seconds=0
+    )
+    facts = interrupted.facts()
+    for _ in range(4):
+        interrupted.release()
+    interrupted.let_go()
+    expected = discreet.start(convolutional(), data, plan, seed=1)
+    # Timing may choose otherwise the second time; what a run chose is what its resumption has to do.
+    expected.engine = GradientEngine(expected.model, cross_entropy, expected.layout, choices=facts["choices"])
+    monkeypatch.delenv("DISCREET_KERNELS")
+    resumed = discreet.resume(tmp_path / "run", convolutional(), data, plan)
+    assert resumed.facts()["choices"] == facts["choices"]
+    for run in (expected, resumed):
+        for _ in run:
+            pass
+    assert weights(resumed.model).equal(weights(expected.model))
 
 
 def test_what_is_written_about_a_run_holds_nothing_read_off_the_records(data, tmp_path):

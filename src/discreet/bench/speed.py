@@ -20,7 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from discreet.bench.speed_models import MODELS
-from discreet.bench.speed_peers import CLIP_NORM, Stepper, installed, make
+from discreet.bench.speed_peers import WAYS, make
+from discreet.bench.speed_stepper import CLIP_NORM, Stepper
 from discreet.errors import UserError
 from discreet.gradients import FlatClipping, FlatLayout, GradientEngine
 
@@ -78,6 +79,7 @@ class Measurement:
         milliseconds: The median time of one step.
         ratio: The median of its time over that of the plain step of the same round.
         ratio_to_best: The same to the faster of the plain memory formats.
+        cpu_to_best: The same in processor time of this process, which other processes disturb less.
         error: The relative distance of its clipped sum from the loop's; None for plain training.
         megabytes: The peak memory of its steps above what the process had before; None if not measured.
         failure: Why there is no measurement; empty if there is one.
@@ -89,6 +91,7 @@ class Measurement:
     milliseconds: float = float("nan")
     ratio: float = float("nan")
     ratio_to_best: float = float("nan")
+    cpu_to_best: float = float("nan")
     error: float | None = None
     megabytes: float | None = None
     failure: str = ""
@@ -101,11 +104,11 @@ def run(
     rounds: int = 11,
     memory: bool = True,
 ) -> list[Measurement]:
-    """Measure all ways (by default all that are installed) at all settings."""
-    ways = list(ways or installed())
-    unknown = [way for way in ways if way not in installed()]
+    """Measure all ways, or these, at all settings; one whose package is not installed says so."""
+    ways = list(ways or WAYS)
+    unknown = [way for way in ways if way not in WAYS]
     if unknown:
-        raise UserError(f"ways must be among {', '.join(installed())}, got {', '.join(unknown)}")
+        raise UserError(f"ways must be among {', '.join(WAYS)}, got {', '.join(unknown)}")
     if rounds < 1:
         raise UserError(f"rounds must be at least 1, got {rounds}")
     with warnings.catch_warnings():
@@ -116,14 +119,14 @@ def run(
 
 def table(measurements: Sequence[Measurement]) -> str:
     """The measurements as text."""
-    lines = [
-        f"{'model':5} {'batch':>5}  {'way':22} {'ms':>8} {'x plain':>8} {'x best':>8} {'error':>8} {'MB':>7}"
-    ]
+    ratios = f"{'x plain':>8} {'x best':>8} {'x cpu':>8}"
+    lines = [f"{'model':5} {'batch':>5}  {'way':24} {'ms':>8} {ratios} {'error':>8} {'MB':>7}"]
     for found in measurements:
         error = "-" if found.error is None else f"{found.error:.0e}"
         megabytes = "-" if found.megabytes is None else f"{found.megabytes:.0f}"
-        numbers = f"{found.milliseconds:8.1f} {found.ratio:8.2f} {found.ratio_to_best:8.2f} {error:>8} {megabytes:>7}"
-        lines.append(f"{found.model:5} {found.batch:5d}  {found.way:22} {found.failure or numbers}")
+        ratios = f"{found.ratio:8.2f} {found.ratio_to_best:8.2f} {found.cpu_to_best:8.2f}"
+        numbers = f"{found.milliseconds:8.1f} {ratios} {error:>8} {megabytes:>7}"
+        lines.append(f"{found.model:5} {found.batch:5d}  {found.way:24} {found.failure or numbers}")
     return "\n".join(lines)
 
 
@@ -166,6 +169,10 @@ def _measure(setting: Setting, ways: Sequence[str], rounds: int, memory: bool) -
     errors: dict[str, float | None] = {}
     failures: dict[str, str] = {}
     for way in dict.fromkeys((_PLAIN, *ways)):
+        missing = WAYS[way].missing
+        if missing is not None:
+            failures[way] = f"skipped: {missing} is not installed"
+            continue
         try:
             errors[way] = _error(make(way, model), inputs[:_CHECKED], targets[:_CHECKED], expected)
             steppers[way] = make(way, model)
@@ -175,10 +182,8 @@ def _measure(setting: Setting, ways: Sequence[str], rounds: int, memory: bool) -
         except Exception as error:
             steppers.pop(way, None)
             failures[way] = f"fails: {type(error).__name__}: {' '.join(str(error).split())[:60]}"
-    seconds = _interleaved(steppers, inputs, targets, rounds)
-    best = [
-        min(times) for times in zip(*(s for way, s in seconds.items() if way.startswith(_PLAIN)), strict=True)
-    ]
+    seconds, cpu = _interleaved(steppers, inputs, targets, rounds)
+    best, best_cpu = _best_plain(seconds), _best_plain(cpu)
     return [
         Measurement(model=setting.model, batch=setting.batch, way=way, failure=failures[way])
         if way in failures
@@ -189,6 +194,7 @@ def _measure(setting: Setting, ways: Sequence[str], rounds: int, memory: bool) -
             milliseconds=1e3 * statistics.median(seconds[way]),
             ratio=_median_ratio(seconds[way], seconds[_PLAIN]),
             ratio_to_best=_median_ratio(seconds[way], best),
+            cpu_to_best=_median_ratio(cpu[way], best_cpu),
             error=errors[way],
             megabytes=_peak_megabytes(way, setting) if memory else None,
         )
@@ -198,16 +204,25 @@ def _measure(setting: Setting, ways: Sequence[str], rounds: int, memory: bool) -
 
 def _interleaved(
     steppers: dict[str, Stepper], inputs: Tensor, targets: Tensor, rounds: int
-) -> dict[str, list[float]]:
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """The seconds that each way took in each round, on the wall's clock and of processor time."""
     seconds: dict[str, list[float]] = {way: [] for way in steppers}
+    cpu: dict[str, list[float]] = {way: [] for way in steppers}
     for number in range(rounds):
         # Another order each round: no way always follows the one that leaves the caches in the worst state.
         order = list(steppers)
         for way in order[number % len(order) :] + order[: number % len(order)]:
-            start = time.perf_counter()
+            start, start_cpu = time.perf_counter(), time.process_time()
             steppers[way].step(inputs, targets)
             seconds[way].append(time.perf_counter() - start)
-    return seconds
+            cpu[way].append(time.process_time() - start_cpu)
+    return seconds, cpu
+
+
+def _best_plain(seconds: dict[str, list[float]]) -> list[float]:
+    """The time of the faster of the plain memory formats in each round."""
+    plain = (times for way, times in seconds.items() if way.startswith(_PLAIN))
+    return [min(times) for times in zip(*plain, strict=True)]
 
 
 def _median_ratio(times: Sequence[float], others: Sequence[float]) -> float:

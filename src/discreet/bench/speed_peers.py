@@ -3,38 +3,18 @@
 import copy
 import importlib.util
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from discreet.bench.speed_jax import JaxPrivacy
+from discreet.bench.speed_stepper import CLIP_NORM, LEARNING_RATE, Stepper
 from discreet.gradients import FlatClipping, FlatLayout, GradientEngine
-
-CLIP_NORM = 1.0
-# Small enough that the weights, and so the work, stay what they are over all measured steps.
-_LEARNING_RATE = 1e-9
-
-
-class Stepper(ABC):
-    """One way to train one model.
-
-    Args:
-        model: Its own copy of the network.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
-
-    @abstractmethod
-    def step(self, inputs: Tensor, targets: Tensor) -> None:
-        """One step: gradients, clipping and noise if it is private, update."""
-
-    def clipped_sum(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
-        """The flat clipped sum without noise, in the original model's order; None if it is not private."""
-        return None
+from discreet.gradients.choosing import NO_KERNELS
 
 
 class Plain(Stepper):
@@ -42,7 +22,7 @@ class Plain(Stepper):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
-        self._optimizer = torch.optim.SGD(model.parameters(), lr=_LEARNING_RATE)
+        self._optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
 
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         """One step of SGD."""
@@ -65,19 +45,19 @@ class PlainChannelsLast(Plain):
 class Ours(Stepper):
     """This package's engine by one of its methods."""
 
-    def __init__(self, model: nn.Module, method: Any) -> None:
+    def __init__(self, model: nn.Module, method: Any, choices: dict[str, Any] | None = None) -> None:
         super().__init__(model)
         self._layout = FlatLayout.of(model)
         self._weights = self._layout.flatten(model)
         self._layout.bind(model, self._weights)
-        self._engine = GradientEngine(model, _losses, self._layout, method=method)
+        self._engine = GradientEngine(model, _losses, self._layout, method=method, choices=choices)
         self._sum, self._noise = self._layout.zeros(), self._layout.zeros()
 
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         """One step of DP-SGD."""
         self._engine.clipped_sum(inputs, targets, FlatClipping(clip_norm=CLIP_NORM), self._sum)
         self._sum.add_(self._noise.normal_(std=CLIP_NORM))
-        self._weights.add_(self._sum, alpha=-_LEARNING_RATE / len(targets))
+        self._weights.add_(self._sum, alpha=-LEARNING_RATE / len(targets))
 
     def clipped_sum(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """The engine's sum."""
@@ -96,7 +76,7 @@ class Opacus(Stepper):
         model = _with_opacus_layers(model)
         super().__init__(GradSampleModule(model, loss_reduction="sum", force_functorch=functorch))
         self._optimizer = DPOptimizer(
-            torch.optim.SGD(self.model.parameters(), lr=_LEARNING_RATE),
+            torch.optim.SGD(self.model.parameters(), lr=LEARNING_RATE),
             noise_multiplier=1.0,
             max_grad_norm=CLIP_NORM,
             expected_batch_size=None,
@@ -135,7 +115,7 @@ class OpacusGhost(Stepper):
             GradSampleModuleFastGradientClipping(model, loss_reduction="sum", max_grad_norm=CLIP_NORM)
         )
         self._optimizer = DPOptimizerFastGradientClipping(
-            torch.optim.SGD(self.model.parameters(), lr=_LEARNING_RATE),
+            torch.optim.SGD(self.model.parameters(), lr=LEARNING_RATE),
             noise_multiplier=1.0,
             max_grad_norm=CLIP_NORM,
             expected_batch_size=None,
@@ -193,26 +173,38 @@ def _with_opacus_layers(model: nn.Module) -> nn.Module:
     return model
 
 
-_OURS: dict[str, Callable[[nn.Module], Stepper]] = {
-    "plain": Plain,
-    "plain, channels last": PlainChannelsLast,
-    "discreet fused": lambda model: Ours(model, "fused"),
-    "discreet functional": lambda model: Ours(model, "functional"),
-}
-_OPACUS: dict[str, Callable[[nn.Module], Stepper]] = {
-    "opacus hooks": lambda model: Opacus(model, functorch=False),
-    "opacus functorch": lambda model: Opacus(model, functorch=True),
-    "opacus ghost": OpacusGhost,
-}
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A way to take a step, and the package without which it cannot be tried."""
+
+    build: Callable[[nn.Module], Stepper]
+    needs: str | None = None
+
+    @property
+    def missing(self) -> str | None:
+        """The package that it needs and that is not installed."""
+        return self.needs if self.needs and importlib.util.find_spec(self.needs) is None else None
 
 
-def installed() -> dict[str, Callable[[nn.Module], Stepper]]:
-    """The ways that can be tried here, by name; each takes a model that it may change."""
-    return {**_OURS, **(_OPACUS if importlib.util.find_spec("opacus") else {})}
+def _without_kernels(model: nn.Module) -> Stepper:
+    return Ours(model, "fused", choices={"kernels": NO_KERNELS})
+
+
+WAYS: dict[str, Way] = {
+    "plain": Way(build=Plain),
+    "plain, channels last": Way(build=PlainChannelsLast),
+    "discreet fused": Way(build=lambda model: Ours(model, "fused")),
+    "discreet without kernels": Way(build=_without_kernels),
+    "discreet functional": Way(build=lambda model: Ours(model, "functional")),
+    "opacus hooks": Way(build=lambda model: Opacus(model, functorch=False), needs="opacus"),
+    "opacus functorch": Way(build=lambda model: Opacus(model, functorch=True), needs="opacus"),
+    "opacus ghost": Way(build=OpacusGhost, needs="opacus"),
+    "jax-privacy": Way(build=JaxPrivacy, needs="jax_privacy"),
+}
 
 
 def make(name: str, model: nn.Module) -> Stepper:
     """A stepper on its own copy of the model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return installed()[name](copy.deepcopy(model))
+        return WAYS[name].build(copy.deepcopy(model))

@@ -12,10 +12,13 @@ from torch import Tensor
 from discreet.gradients.buffers import Buffers
 from discreet.gradients.choosing import Choices
 from discreet.gradients.contributions import Contribution, Rows
+from discreet.gradients.native import Kernels
 from discreet.gradients.norms import block_norms, blocks_of, sum_of_blocks
 from discreet.gradients.sequences import BYTES_IN_CACHE, BYTES_TO_KEEP, gram_product, outer_products
 
 _BYTES_OF_GRAM = 2**28
+# Dimensions of a kernel, with those of channels: three of space.
+_MOST_COMPILED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +98,17 @@ class Images:
                 ways["windows, kept"] = lambda: kept(self, windows)
             if _pixels_pay(self):
                 ways["pixels"] = lambda: PixelGram(self)
+        kernels = choices.kernels_for(self.inputs)
+        if kernels is not None and len(self.kernel) <= _MOST_COMPILED:
+            ways["compiled"] = lambda: _Measured(self, _compiled(self, kernels, None))
+            if keeps:
+                ways["compiled, kept"] = lambda: compiled_rows(self, kernels)
         layout = "" if self.inputs.is_contiguous() else "channels last "
         key = f"convolution {layout}{list(self.inputs.shape[1:])} {list(self.kernel)} {self.geometry.label()}"
         return choices.take(key, ways, self.kernel, self.inputs)
 
 
-class Kernels(Protocol):
+class KernelGradients(Protocol):
     """A way to the records' own kernel gradients."""
 
     def shape(self, images: Images) -> tuple[int, ...]:
@@ -188,8 +196,8 @@ class _Measured(Contribution):
 class Dropped(_Measured):
     """The records' gradients are computed in chunks that stay in cache, measured and dropped."""
 
-    def __init__(self, images: Images, kernels: Kernels) -> None:
-        super().__init__(images, _write(images, kernels, None)[0])
+    def __init__(self, images: Images, way: KernelGradients) -> None:
+        super().__init__(images, _write(images, way, None)[0])
 
 
 class PixelGram(_Measured):
@@ -252,24 +260,48 @@ class Pointwise(Contribution):
         self._matrix.add_weighted(weights, out)
 
 
-def kept(images: Images, kernels: Kernels) -> Rows:
+def kept(images: Images, way: KernelGradients) -> Rows:
     """The records' gradients, kept."""
-    squared, rows = _write(images, kernels, (images.use, "rows"))
-    return Rows(rows, squared, kernels.order(images))
+    squared, rows = _write(images, way, (images.use, "rows"))
+    return Rows(rows, squared, way.order(images))
 
 
-def _write(images: Images, kernels: Kernels, name: Hashable | None) -> tuple[Tensor, Tensor]:
+def compiled_rows(images: Images, kernels: Kernels) -> Rows:
+    """The records' gradients by the compiled kernels, kept."""
+    shape = (len(images.inputs), *windows.shape(images))
+    rows = images.buffers.get((images.use, "rows"), shape, images.inputs)
+    return Rows(rows, _compiled(images, kernels, rows), windows.order(images))
+
+
+def _compiled(images: Images, kernels: Kernels, rows: Tensor | None) -> Tensor:
+    geometry, moved, fixed = images.geometry, images.inputs, images.gradients
+    if geometry.output_padding is not None:
+        # A transposed convolution is the backward pass of one that goes from its output to its input.
+        moved, fixed = fixed, moved
+    return kernels.windows(
+        moved,
+        fixed,
+        images.kernel[2:],
+        geometry.stride,
+        geometry.padding,
+        geometry.dilation,
+        groups=geometry.groups,
+        out=rows,
+    )
+
+
+def _write(images: Images, way: KernelGradients, name: Hashable | None) -> tuple[Tensor, Tensor]:
     records = len(images.inputs)
     positions = prod(images.gradients.shape[2:])
     working = images.bytes_each // images.kernel[0] * (positions + images.kernel[0])
     step = max(1, BYTES_IN_CACHE // working)
-    shape = (records if name else min(step, records), *kernels.shape(images))
+    shape = (records if name else min(step, records), *way.shape(images))
     rows = images.buffers.get(name or "chunk", shape, images.inputs)
     norms = images.inputs.new_empty(records, blocks_of(prod(images.kernel)))
     for start in range(0, records, step):
         part = slice(start, min(start + step, records))
         chunk = rows[part] if name else rows[: part.stop - start]
-        kernels.write(images, part, chunk)
+        way.write(images, part, chunk)
         block_norms(chunk, norms[part])
     return sum_of_blocks(norms), rows
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from discreet.errors import UserError
 from discreet.gradients.batches import Batch, batch_size, rows_of, signature, synthetic_like
+from discreet.gradients.choosing import NO_KERNELS
 from discreet.gradients.clipping import ClippingRule, FlatClipping
 from discreet.gradients.functional import LoopedGradients, VectorizedGradients
 from discreet.gradients.fused import FusedSums
@@ -18,6 +19,7 @@ from discreet.gradients.inspect import probe_independence, refuse_mixing_modules
 from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import Loss, RecordLoss
 from discreet.gradients.memory import activation_bytes
+from discreet.gradients.native import kernels
 from discreet.gradients.private import Private
 from discreet.gradients.slots import UnsupportedError
 from discreet.gradients.weighing import Weighing
@@ -66,7 +68,8 @@ class GradientEngine:
     It assumes that a record's loss does not depend on other records, which is enforced for known layers and
     probed for all others.
 
-    Where several processes share the work, each sums its own records; the sums are added, once.
+    Where several processes share the work, each sums its own records; the sums are added, once, before noise is
+    added, once. The sensitivity of the whole sum is the rule's.
 
     A model that draws random numbers in its forward pass (dropout) is refused: known layers by name, others by
     what they do to torch's generator.
@@ -116,7 +119,10 @@ class GradientEngine:
         self._methods: dict[str, str] = dict(choices.get("method", {}))
         self._prepared: set[str] = set()
         self._announced: set[str] = set()
-        self._fused = FusedSums(self._losses, layout, choices.get("ways", {}))
+        # A run that began without compiled kernels goes on without them.
+        useful = layout.device.type == "cpu" and method in ("auto", "fused")
+        compiled = kernels() if useful and choices.get("kernels") != NO_KERNELS else None
+        self._fused = FusedSums(self._losses, layout, choices.get("ways", {}), compiled)
         self._sums: dict[str, ClippedSums] = {
             "fused": self._fused,
             "functional": VectorizedGradients(self._losses, layout),
@@ -135,6 +141,7 @@ class GradientEngine:
             "method": dict(self._methods),
             "microbatch": dict(self._microbatches),
             "ways": dict(self._fused.choices.chosen),
+            "kernels": self._fused.choices.kernels,
         }
 
     def clipped_sum(self, inputs: Batch, targets: Batch, rule: ClippingRule, out: Tensor) -> ClipReport:

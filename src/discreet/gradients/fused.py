@@ -13,6 +13,7 @@ from discreet.gradients.choosing import Choices
 from discreet.gradients.clipping import FlatClipping
 from discreet.gradients.layout import FlatLayout
 from discreet.gradients.losses import RecordLoss
+from discreet.gradients.native import Kernels
 from discreet.gradients.rules import RULES
 from discreet.gradients.slots import Slots, UnsupportedError
 from discreet.gradients.tape import Tape
@@ -30,11 +31,14 @@ class FusedSums:
         losses: The model and its loss.
         layout: The model's flat layout.
         choices: The ways that an earlier engine chose.
+        kernels: The compiled kernels, if they are to be used.
     """
 
-    def __init__(self, losses: RecordLoss, layout: FlatLayout, choices: Mapping[str, str]) -> None:
+    def __init__(
+        self, losses: RecordLoss, layout: FlatLayout, choices: Mapping[str, str], kernels: Kernels | None
+    ) -> None:
         self._losses, self._layout = losses, layout
-        self._buffers, self.choices = Buffers(), Choices(choices)
+        self._buffers, self.choices = Buffers(), Choices(choices, kernels)
         self._axes: dict[str, list[RecordAxis]] = {}
 
     def prepare(self, inputs: Batch, targets: Batch, size: int) -> None:

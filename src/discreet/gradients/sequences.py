@@ -8,6 +8,7 @@ from torch import Tensor
 from discreet.gradients.buffers import Buffers
 from discreet.gradients.choosing import Choices
 from discreet.gradients.contributions import Contribution, Rows
+from discreet.gradients.native import Kernels
 from discreet.gradients.norms import block_norms, blocks_of, squared_norms, sum_of_blocks
 
 BYTES_IN_CACHE = 2**22
@@ -32,16 +33,21 @@ def outer_products(
     if positions == 1:
         return Outer(left[:, 0], right[:, 0])
     ways: dict[str, Callable[[], Contribution]] = {
-        "drop": lambda: Positions(left, right, buffers),
-        "keep": lambda: kept_products(left, right, buffers, (name, "rows")),
+        "products": lambda: Positions(left, right, buffers),
+        "products, kept": lambda: kept_products(left, right, buffers, (name, "rows")),
         "gram": lambda: Gram(left, right, buffers),
     }
     if left.shape[0] * m * n * left.element_size() > BYTES_TO_KEEP:
-        del ways["keep"]
+        del ways["products, kept"]
     if positions * (m + n) > _HOPELESS * m * n:
         del ways["gram"]
     elif _HOPELESS * positions * (m + n) < m * n:
         ways = {"gram": ways["gram"]}
+    kernels = choices.kernels_for(left)
+    if kernels is not None and "products" in ways:
+        ways["compiled"] = lambda: Compiled(left, right, buffers, kernels)
+        if "products, kept" in ways:
+            ways["compiled, kept"] = lambda: compiled_rows(left, right, buffers, kernels, (name, "rows"))
     return choices.take(f"sequence {positions} {m}x{n}", ways, (m, n), left)
 
 
@@ -107,6 +113,23 @@ class Gram(Positions):
             gram = self._buffers.get(name, (records, positions, positions), side)
             grams.append(torch.bmm(side, side.transpose(1, 2), out=gram))
         return gram_product(*grams)
+
+
+class Compiled(Positions):
+    """As `Positions`, with each record's gradient in the processor's registers only."""
+
+    def __init__(self, left: Tensor, right: Tensor, buffers: Buffers, kernels: Kernels) -> None:
+        super().__init__(left, right, buffers)
+        self._kernels = kernels
+
+    def _measure(self) -> Tensor:
+        return self._kernels.products(self.left, self.right)
+
+
+def compiled_rows(left: Tensor, right: Tensor, buffers: Buffers, kernels: Kernels, name: Hashable) -> Rows:
+    """The gradients by the compiled kernels, kept."""
+    rows = buffers.get(name, (len(left), left.shape[2], right.shape[2]), left)
+    return Rows(rows, kernels.products(left, right, out=rows))
 
 
 def joined(parts: Sequence[Positions], buffers: Buffers, choices: Choices, name: int | str) -> Contribution:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,8 +17,10 @@ from discreet.accounting.log import EventLog
 from discreet.data import Records
 from discreet.errors import CorruptFile, UserError
 from discreet.gradients.batches import Batch, synthetic_like
+from discreet.gradients.choosing import NO_KERNELS
 from discreet.gradients.engine import GradientEngine, Method
 from discreet.gradients.layout import FlatLayout
+from discreet.gradients.native import VARIABLE
 from discreet.noise.key import RunKey
 from discreet.plan import Plan
 from discreet.training import checkpoint
@@ -181,6 +184,7 @@ def resume(
         model, loss, FlatLayout.of(model), method=method, microbatch=microbatch, choices=facts["choices"]
     )
     rehearse(engine, plan, data)
+    _require_kernels(facts["choices"].get("kernels", NO_KERNELS), engine.choices["kernels"])
     key = RunKey.load(place.key)
     if key.fingerprint != facts["key"]:
         raise CorruptFile(
@@ -206,6 +210,20 @@ def resume(
         log.close()
         raise
     return run
+
+
+def _require_kernels(began: str, found: str) -> None:
+    """Refuse to go on with other compiled kernels than the run began with, unless that is asked for."""
+    if began == found:
+        return
+    told = (
+        "the run was started with compiled kernels that cannot be had here now (another compiler, processor or "
+        "version, or none)"
+    )
+    differ = "the last digits of the weights may differ from those of an uninterrupted run"
+    if VARIABLE not in os.environ:
+        raise UserError(f"{told}; {VARIABLE}=on or {VARIABLE}=off resumes it all the same, but {differ}")
+    warnings.warn(f"{told}: {differ}", stacklevel=3)
 
 
 def rehearse(engine: GradientEngine, plan: Plan, data: Records) -> None:

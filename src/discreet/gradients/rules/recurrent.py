@@ -1,7 +1,7 @@
 """LSTM, GRU and plain recurrent networks: several layers, both directions, dropout between layers."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from discreet.gradients.axes import RecordAxis
+from discreet.gradients.choosing import COMPILED
+from discreet.gradients.compiled_lstm import CompiledLSTM
 from discreet.gradients.contributions import Contribution, Rows
 from discreet.gradients.recurrences import Cell, ElmanCell, GRUCell, LSTMCell, Recurrence, Workspace
 from discreet.gradients.rules.linear import sequence
@@ -92,21 +94,30 @@ def _layer(
         ahead = RecordAxis(1, axis.blocks, axis.major)
         for d in range(directions):
             hidden, before = (sequence(tensor[:, d], ahead) for tensor in (work.hidden, work.before))
+            summed = cache(partial(_summed, towards[d]))
             forms = (
                 partial(outer_products, towards[d], right, tape.buffers, tape.choices, f"{use} {d} input"),
                 partial(outer_products, hidden, before, tape.buffers, tape.choices, f"{use} {d}"),
-                partial(_summed, towards[d]),
-                partial(_summed, hidden),
+                summed,
+                partial(_summed, hidden) if cell.two_biases else summed,
             )
             found += [(slot, form()) for slot, form in zip(slots[d], forms, strict=False) if slot is not None]
         return found
 
     gates = tape.watch("recurrent", gates, [slot for direction in slots for slot in direction], receive)
-    gates = gates.transpose(0, 1) if records == 0 else gates
     weight = torch.stack([direction[1] for direction in plain])
-    applied = Recurrence.apply(gates, state, memory, weight, *_biases(cell, plain), cell, work)  # type: ignore[no-untyped-call]
+    bias, recurrent_bias = _biases(cell, plain)
+    kernels = tape.choices.kernels_for(gates) if isinstance(cell, LSTMCell) else None
+    # The kernels have the records first, the others the steps.
+    turned = records == (0 if kernels is None else 1)
+    gates = gates.transpose(0, 1) if turned else gates
+    if kernels is not None:
+        tape.choices.chosen["lstm"] = COMPILED
+        applied = CompiledLSTM.apply(gates, state, memory, weight, bias.squeeze(1), kernels, work)  # type: ignore[no-untyped-call]
+    else:
+        applied = Recurrence.apply(gates, state, memory, weight, bias, recurrent_bias, cell, work)  # type: ignore[no-untyped-call]
     output, state, memory = applied
-    return output.transpose(0, 1) if records == 0 else output, state, memory
+    return output.transpose(0, 1) if turned else output, state, memory
 
 
 def _biases(cell: Cell, plain: Sequence[Sequence[Tensor]]) -> tuple[Tensor, Tensor | None]:
