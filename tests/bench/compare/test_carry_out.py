@@ -1,8 +1,10 @@
 import json
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -12,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from discreet.bench.compare import Study, carry_out, collect, markdown, write
-from discreet.bench.compare.carry_out import CELLS
+from discreet.bench.compare.places import CELLS, ERROR
 from discreet.errors import UserError
 
 
@@ -106,6 +108,27 @@ def test_stopped_in_the_middle_it_goes_on_there_and_ends_as_if_it_had_not_been(a
         load_file(tmp_path / name / CELLS / cell.name / "model.safetensors") for name in ("out", "whole")
     )
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the process below /proc")
+def test_a_cell_whose_process_is_killed_is_told_as_failed_and_done_the_next_time(arrays, tmp_path):
+    asked = study(arrays, releases=600)
+    asked = replace(asked, settings={**asked.settings, "checkpoint_seconds": 0.0})
+    cell = tmp_path / "out" / CELLS / asked.cells()[0].name
+
+    def kill():
+        while not (cell / "metrics.jsonl").is_file() or not (cell / "metrics.jsonl").read_text():
+            time.sleep(0.02)
+        for process in Path("/proc").glob("[0-9]*"):
+            if cell.name.encode() in (process / "cmdline").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
+
+    Thread(target=kill, daemon=True).start()
+    assert carry_out(asked, tmp_path / "out") == 1
+    assert (cell / ERROR).read_text() == "the process ended with code -9"
+    assert collect(asked, tmp_path / "out")[0].state == "failed"
+    assert carry_out(asked, tmp_path / "out") == 0
+    assert collect(asked, tmp_path / "out")[0].state == "done"
 
 
 def test_progress_is_told_with_the_time_that_is_left(arrays, tmp_path):

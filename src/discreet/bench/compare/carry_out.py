@@ -14,15 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from discreet.bench.compare.places import CELLS, ERROR, SECONDS, STUDY
 from discreet.bench.compare.study import Cell, Study
-from discreet.bench.compare.worker import SECONDS
 from discreet.errors import UserError
 from discreet.training.files import read_json, write_json
 from discreet.training.folder import RunFolder
 
-STUDY = "study.json"
-CELLS = "cells"
-ERROR = "error.txt"
 _POLL = 0.1
 
 

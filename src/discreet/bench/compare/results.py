@@ -10,9 +10,8 @@ from typing import Any
 
 from discreet.accounting.certificate import Certificate
 from discreet.accounting.log import read_log
-from discreet.bench.compare.carry_out import CELLS, ERROR
+from discreet.bench.compare.places import CELLS, ERROR, SECONDS
 from discreet.bench.compare.study import Cell, Study
-from discreet.bench.compare.worker import SECONDS
 from discreet.training.files import read_json
 from discreet.training.folder import RunFolder
 

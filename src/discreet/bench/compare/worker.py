@@ -14,9 +14,6 @@ import threading
 import time
 from pathlib import Path
 
-SECONDS = "seconds.json"
-"""Where a cell that is done keeps how long its last attempt took."""
-
 
 def main(folder: Path) -> int:
     """Carry out the cell; 0 when it is whole, 2 with one line on the error stream when it cannot be."""
@@ -25,6 +22,7 @@ def main(folder: Path) -> int:
     from rich.console import Console
 
     from discreet.bench.compare.matching import matched
+    from discreet.bench.compare.places import SECONDS
     from discreet.jobs.carry_out import carry_out, prepare
     from discreet.jobs.job import Job
     from discreet.report import run_page
