@@ -1,11 +1,14 @@
 import json
 
+import numpy as np
 import pytest
 
 from discreet import schedules
 from discreet.accounting import Budget, PoissonGaussian, epsilon
+from discreet.accounting.rdp import certified_rdp
 from discreet.errors import UserError
-from discreet.recipes import DPSGD, RECIPES, find
+from discreet.recipes import DPSGD, DPSGDBR, RECIPES, find
+from discreet.schedules import Phase
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
 RECIPE = DPSGD(expected_batch_size=100, releases=200)
@@ -106,3 +109,33 @@ def test_bad_settings_are_refused_with_the_reason(settings, complaint):
 def test_an_unknown_recipe_is_refused_with_the_list():
     with pytest.raises(UserError, match="dp-sgd, dp-adam"):
         find("dp-magic")
+
+
+def test_the_order_of_a_decaying_run_is_the_one_at_which_it_makes_most_trials():
+    """Walked trial by trial at a few orders, as a run does that decays slowly."""
+    recipe = DPSGDBR(**DPSGDBR.presets["mnist"][1.0], slow_decay=0.99)
+    plan = recipe.plan(60_000, Budget(epsilon=1.0, delta=1e-5))
+    gate, decay = plan.event(0), plan.selecting.decay
+    per_update = 2.0 / ((gate.lowest_acceptance + gate.highest_acceptance) / 2.0)
+    orders = np.array([6.0, 10.0, plan.order, 24.0])
+    room = 1.0 - np.log1p(-1.0 / orders) + np.log(1e-5 * orders) / (orders - 1.0)
+    costs = {}
+
+    def cost(factor):
+        factor = round(factor, 2)  # a hundred different phases are enough
+        if factor not in costs:
+            phase = Phase(noise=factor, gate_threshold=factor, learning_rate=factor)
+            costs[factor] = certified_rdp(plan.event(0, phase), orders, plan.accounting)
+        return costs[factor]
+
+    spent, made = np.zeros(4), np.zeros(4)
+    for trial in range(3000):
+        spent = spent + cost(max(decay.floor, decay.slow ** (trial / per_update)))
+        made += spent <= room
+    assert made.argmax() == 2
+    assert made[2] > 1.2 * made[1]
+
+
+def test_a_decaying_run_that_cannot_even_begin_is_refused():
+    with pytest.raises(UserError, match=r"not even one trial keeps epsilon 0\.01"):
+        DPSGDBR(noise_multiplier=1.0, releases=10).plan(1000, Budget(epsilon=0.01, delta=1e-5))

@@ -4,7 +4,16 @@ from itertools import pairwise
 import pytest
 
 from discreet import schedules
-from discreet.schedules import Constant, Cosine, Exponential, Linear, Schedule, Step
+from discreet.schedules import (
+    UNMOVED,
+    Constant,
+    Cosine,
+    Exponential,
+    Linear,
+    PhasedDecay,
+    Schedule,
+    Step,
+)
 
 EVERY_KIND: list[Schedule] = [
     Constant(value=2.0),
@@ -67,3 +76,20 @@ def test_a_schedule_is_read_from_a_line_of_text():
 def test_a_bad_schedule_is_refused_with_the_reason(text, complaint):
     with pytest.raises(ValueError, match=complaint):
         schedules.parse(text)
+
+
+def test_the_slow_path_of_a_decay_goes_from_where_it_starts_to_its_floor():
+    decay = PhasedDecay(fast=0.9, slow=0.99, trigger=0.5, floor=0.5)
+    path = decay.slow_path(stages=4)
+    assert [phase.noise for phase, _ in path] == pytest.approx([1.0, 0.5**0.25, 0.5**0.5, 0.5**0.75, 0.5])
+    assert all(phase.gate_noise == 1.0 for phase, _ in path)
+    *lasting, last = [updates for _, updates in path]
+    assert last == math.inf
+    # So many slow steps lead from 1 to the floor.
+    assert 0.99 ** sum(lasting) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("still", [{"slow": 1.0}, {"floor": 1.0}])
+def test_a_decay_that_never_moves_has_a_path_of_one_phase(still):
+    decay = PhasedDecay(**{"fast": 0.9, "slow": 0.99, "trigger": 0.5, "floor": 0.5, **still})
+    assert decay.slow_path() == [(UNMOVED, math.inf)]
