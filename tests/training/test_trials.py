@@ -463,3 +463,31 @@ def test_what_a_run_tells_where_it_ends_is_what_its_certificate_says_of_what_ran
     last = list(run)[-1]
     assert last.number < run.plan.releases
     assert last.epsilon == pytest.approx(conclude(run).certificate.epsilon_of_what_ran, rel=1e-6)
+
+
+@pytest.mark.parametrize("end", ["the filter", "the claimed epsilon", "a request"])
+def test_the_last_release_is_told_however_a_run_ends(data, tmp_path, end):
+    if end == "the filter":
+        recipe, budget = replace(KINDS["buffered"], progress="scores"), Budget(epsilon=40.0, delta=1e-3)
+        plan = replace(recipe, releases=None).plan(EXAMPLES, budget)
+        run = start(network(), data, plan, seed=3, folder=tmp_path / "run")
+    else:
+        claimed = 6.0 if end == "the claimed epsilon" else None
+        run = begin(data, replace(KINDS["sgd"], claimed_epsilon=claimed), folder=tmp_path / "run")
+
+    class Impatient:
+        def release(self, number):
+            run.stop_requested = end == "a request" and number == 3
+
+        def mark(self, mark):
+            pass
+
+        def close(self):
+            pass
+
+    drive(run, public=data, marks=1, listeners=[Impatient()])
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert 0 < run.state.releases < run.plan.releases
+    assert last["release"] == run.state.releases
+    assert last["accuracy"] is not None
+    assert last["told"]["updates"] == run.state.updates

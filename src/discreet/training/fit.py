@@ -259,21 +259,29 @@ def drive(
         listeners = [JsonLines(run.folder.metrics), *listeners]
     since: list[Release] = []
     timed = not run.plan.hides_trials
+
+    def mark(progress: Progressing) -> None:
+        last = since[-1]
+        with run.released_weights() as released:
+            measured = None if public is None else accuracy(released, public)
+        progress.mark(
+            release=last.number,
+            of=last.of,
+            epsilon=last.epsilon,
+            budget=run.plan.budget.epsilon,
+            noise_multiplier=last.noise_multiplier,
+            learning_rate=last.learning_rate,
+            accuracy=measured,
+            told={**told_of_trials(since), **told_of_memory(run, since)},
+        )
+        since.clear()
+
     with Progressing(list(listeners), releases=run.plan.releases, marks=marks, timed=timed) as progress:
         for release in run:
             progress.release(release.number)
             since.append(release)
-            if progress.due(release.number) or run.finished:
-                with run.released_weights() as released:
-                    measured = None if public is None else accuracy(released, public)
-                progress.mark(
-                    release=release.number,
-                    of=release.of,
-                    epsilon=release.epsilon,
-                    budget=run.plan.budget.epsilon,
-                    noise_multiplier=release.noise_multiplier,
-                    learning_rate=release.learning_rate,
-                    accuracy=measured,
-                    told={**told_of_trials(since), **told_of_memory(run, since)},
-                )
-                since.clear()
+            if progress.due(release.number):
+                mark(progress)
+        # Where a run ends before its plan does, its last release is told as well.
+        if since:
+            mark(progress)
