@@ -338,16 +338,20 @@ def _(patch):
     patch.setattr(gaussian_module, "standard_normal", uniform)
 
 
-@fault("the same noise in every release", caught_by=noise)
-def _(patch):
+def the_same_in_every_release(patch, what):
     wrapped(
         patch,
         RunKey,
         "stream",
         lambda right, self, purpose, release, trial=0: right(
-            self, purpose, 0 if purpose == "noise" else release, trial
+            self, purpose, 0 if purpose == what else release, trial
         ),
     )
+
+
+@fault("the same noise in every release", caught_by=noise)
+def _(patch):
+    the_same_in_every_release(patch, "noise")
 
 
 @fault("the same noise in every chunk of a vector", caught_by=noise)
@@ -419,14 +423,7 @@ def _(patch):
 
 @fault("the same batch in every release", caught_by=sampling)
 def _(patch):
-    wrapped(
-        patch,
-        RunKey,
-        "stream",
-        lambda right, self, purpose, release, trial=0: right(
-            self, purpose, 0 if purpose == "batch" else release, trial
-        ),
-    )
+    the_same_in_every_release(patch, "batch")
 
 
 @fault("division by the size of the batch that was drawn", caught_by=divisor)

@@ -86,21 +86,21 @@ class Subject:
         """Which of the records a model is trained on."""
         if self.split == "halves":
             return (self.key.stream("audit members", number).words(records) & 1).bool()
-        order = self.key.stream("audit members", 0).words(records).argsort()
-        begin = 3 * number * records // 6
-        member = torch.zeros(records, dtype=torch.bool)
-        member[order[begin : begin + 2 * records // 6]] = True
-        return member
+        return self._sixths(number, records, 2)
 
     def asked(self, number: int, records: int) -> Tensor:
         """Which records a model is attacked on: all, or in "sixths" the three that are its own."""
         if self.split == "halves":
             return torch.ones(records, dtype=torch.bool)
+        return self._sixths(number, records, 3)
+
+    def _sixths(self, number: int, records: int, count: int) -> Tensor:
+        """The first so many of the three sixths that are a model's own."""
         order = self.key.stream("audit members", 0).words(records).argsort()
         begin = 3 * number * records // 6
-        asked = torch.zeros(records, dtype=torch.bool)
-        asked[order[begin : begin + 3 * records // 6]] = True
-        return asked
+        chosen = torch.zeros(records, dtype=torch.bool)
+        chosen[order[begin : begin + count * records // 6]] = True
+        return chosen
 
     def number_for(self, purpose: str, number: int) -> int:
         """A seed of a model's own for one purpose."""

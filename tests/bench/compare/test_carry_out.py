@@ -88,17 +88,23 @@ def test_a_folder_of_another_study_is_refused(arrays, tmp_path):
         carry_out(study(arrays), tmp_path)
 
 
-def test_stopped_in_the_middle_it_goes_on_there_and_ends_as_if_it_had_not_been(arrays, tmp_path):
+def begun(arrays, folder, act):
+    """A study of one long cell, saved after every release; once it has begun, `act` is called with its folder."""
     asked = study(arrays, releases=600)
     asked = replace(asked, settings={**asked.settings, "checkpoint_seconds": 0.0})
-    cell = tmp_path / "out" / CELLS / asked.cells()[0].name
+    cell = folder / CELLS / asked.cells()[0].name
 
-    def interrupt():
+    def wait():
         while not (cell / "metrics.jsonl").is_file() or not (cell / "metrics.jsonl").read_text():
             time.sleep(0.02)
-        os.kill(os.getpid(), signal.SIGINT)
+        act(cell)
 
-    Thread(target=interrupt, daemon=True).start()
+    Thread(target=wait, daemon=True).start()
+    return asked, cell
+
+
+def test_stopped_in_the_middle_it_goes_on_there_and_ends_as_if_it_had_not_been(arrays, tmp_path):
+    asked, cell = begun(arrays, tmp_path / "out", lambda _: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         carry_out(asked, tmp_path / "out")
     assert collect(asked, tmp_path / "out")[0].state == "waiting"
@@ -112,18 +118,12 @@ def test_stopped_in_the_middle_it_goes_on_there_and_ends_as_if_it_had_not_been(a
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the process below /proc")
 def test_a_cell_whose_process_is_killed_is_told_as_failed_and_done_the_next_time(arrays, tmp_path):
-    asked = study(arrays, releases=600)
-    asked = replace(asked, settings={**asked.settings, "checkpoint_seconds": 0.0})
-    cell = tmp_path / "out" / CELLS / asked.cells()[0].name
-
-    def kill():
-        while not (cell / "metrics.jsonl").is_file() or not (cell / "metrics.jsonl").read_text():
-            time.sleep(0.02)
+    def kill(cell):
         for process in Path("/proc").glob("[0-9]*"):
             if cell.name.encode() in (process / "cmdline").read_bytes():
                 os.kill(int(process.name), signal.SIGKILL)
 
-    Thread(target=kill, daemon=True).start()
+    asked, cell = begun(arrays, tmp_path / "out", kill)
     assert carry_out(asked, tmp_path / "out") == 1
     assert (cell / ERROR).read_text() == "the process ended with code -9"
     assert collect(asked, tmp_path / "out")[0].state == "failed"
