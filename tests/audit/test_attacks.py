@@ -269,3 +269,10 @@ def test_each_model_has_records_of_its_own_by_the_key(noisy):
     assert first.equal(told.member(0, 600))
     assert 0.4 < float((first == second).double().mean()) < 0.6
     assert not first.equal(replace(told, seed=1).member(0, 600))
+
+
+def test_models_of_a_job_whose_settings_hold_a_list_are_found_again(tmp_path):
+    job = Job.from_settings({"data": "cifar-10", "recipe": "sma-dp-sgd", "preset": "paper"})
+    told = Subject(job=job, split="halves")
+    Shadows(told, tmp_path / "models", 2)
+    assert Shadows(told, tmp_path / "models", 2).missing == [0, 1]

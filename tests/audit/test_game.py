@@ -189,6 +189,26 @@ def test_stopped_in_the_middle_an_audit_goes_on_and_finds_the_same(tmp_path, mon
     assert not (tmp_path / "run").exists()
 
 
+def test_stopped_while_it_is_judged_an_audit_is_made_again(tmp_path, monkeypatch):
+    asked = game(DPSGD(expected_batch_size=EXAMPLES, releases=8))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(game_module, "_judged", stop)
+        with pytest.raises(KeyboardInterrupt):
+            play(asked, folder=tmp_path / "run")
+    assert play(asked, folder=tmp_path / "run") == plain()
+
+
+def test_the_sentence_is_no_surer_of_the_best_of_its_bounds_than_it_may_be():
+    found = plain()
+    assert found.joint_confidence == pytest.approx(0.85)
+    assert "all of them with 85.0%" in found.sentence()
+    assert replace(found, pooled=None).joint_confidence == pytest.approx(0.9)
+
+
 def test_an_audit_that_lost_its_scores_begins_again(tmp_path, monkeypatch):
     monkeypatch.setattr(tally, "_SECONDS", 0.0)
     asked = game(DPSGD(expected_batch_size=EXAMPLES, releases=8))

@@ -36,7 +36,7 @@ def table(tmp_path: Path) -> Path:
 def test_a_recipe_is_audited_by_canaries(discreet: Discreet, tmp_path: Path) -> None:
     answer = discreet(f"audit {FEW}")
     assert answer.code == 0, answer.err
-    assert "dp-sgd: the canaries prove epsilon" in answer.out
+    assert "dp-sgd: the best lower bound is epsilon" in answer.out
     assert "refutes nothing" in answer.out
     written = json.loads((tmp_path / "audits" / "dp-sgd" / "canaries.json").read_text())
     assert 0.0 < written["by_curve"] < written["certified"] <= 4.0

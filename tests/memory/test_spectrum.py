@@ -62,3 +62,17 @@ def test_many_candidates_are_looked_at_in_pieces_with_the_same_result(monkeypatc
     whole = power_law(values)
     monkeypatch.setattr(spectrum, "_ENTRIES_AT_ONCE", 5000)
     assert power_law(values) == whole
+
+
+@pytest.mark.parametrize("entry", [math.inf, math.nan])
+def test_a_matrix_that_is_not_finite_has_no_exponent(entry):
+    matrix = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    matrix[2, 3] = entry
+    assert math.isnan(exponent(matrix))
+    assert math.isnan(exponent(torch.zeros(4, 4)))
+
+
+@pytest.mark.parametrize("scale", [1e-180, 1e200])
+def test_the_exponent_does_not_depend_on_the_scale_however_extreme(scale):
+    matrix = torch.randn(30, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert exponent(scale * matrix) == pytest.approx(exponent(matrix), rel=1e-9)

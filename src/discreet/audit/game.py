@@ -139,14 +139,20 @@ class CanaryAudit:
 
     @property
     def best(self) -> float:
-        """The largest of the lower bounds."""
+        """The largest of the lower bounds. Each holds with `confidence`; that all of them do is less sure."""
         return max(self.one_run, self.by_curve, self.pooled or 0.0)
+
+    @property
+    def joint_confidence(self) -> float:
+        """How sure it is that the largest of the bounds holds: that all of them do."""
+        return 1.0 - (2 if self.pooled is None else 3) * (1.0 - self.confidence)
 
     def sentence(self) -> str:
         """The result in a sentence or two."""
         proven = (
-            f"{self.recipe}: the canaries prove epsilon {self.best:.3f} (confidence {self.confidence:.1%}); "
-            f"certified is {rounded_up(self.certified)} at delta {self.delta:g}."
+            f"{self.recipe}: the best lower bound is epsilon {self.best:.3f} (each bound holds with confidence "
+            f"{self.confidence:.1%}, all of them with {self.joint_confidence:.1%}); certified is "
+            f"{rounded_up(self.certified)} at delta {self.delta:g}."
         )
         if self.refuted:
             return f"{proven} The certified bound is REFUTED: the run gave away more than it promised."
@@ -162,8 +168,8 @@ def play(game: CanaryGame, *, folder: Path | None = None, progress: Progress | N
 
     Args:
         game: the audit.
-        folder: where the run lies while it lasts: stopped, the same call goes on where it was. Without one it lives in
-            memory.
+        folder: where the run lies while it lasts: stopped, the same call goes on from the last checkpoint, or begins
+            again where the run had ended already. Without one it lives in memory.
         progress: told after each release how many are made, and of how many.
     """
     plan, tally = game.plan(), Tally(folder)
@@ -173,6 +179,11 @@ def play(game: CanaryGame, *, folder: Path | None = None, progress: Progress | N
         # With so many records that are nobody's, delta may well be above 1/n.
         warnings.filterwarnings("ignore", message="delta .* is not below")
         run = _begin(game, watched(plan), present, tally)
+        if run.state.releases and tally.found(run.state.releases) is None:
+            # Stopped when the run had just ended: what was seen last was not written down.
+            run.let_go()
+            tally.clear()
+            run = _begin(game, watched(plan), present, tally)
     try:
         scores = _scores(run, tally, progress)
     finally:
@@ -231,8 +242,6 @@ def _scores(run: Run, tally: Tally, progress: Progress | None) -> Tensor:
     canaries = run.layout.shapes[run.layout.names.index(WEIGHTS)][0] - 1
     total = tally.found(run.state.releases)
     if total is None:
-        if run.state.releases:
-            raise UserError(f"{tally.folder} has lost what was seen of its run; remove it and begin again")
         total = torch.zeros(canaries, dtype=torch.float64)
         tally.save(run, total, now=True)
     for release in run:

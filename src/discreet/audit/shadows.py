@@ -6,9 +6,9 @@ and its noise are functions of (audit key, number of the model).
 
 from __future__ import annotations
 
+import json
 import math
 import multiprocessing
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +25,7 @@ from discreet.audit.game import sampled_as
 from discreet.audit.outputs import Outputs, outputs_of
 from discreet.data import Records
 from discreet.errors import UserError
+from discreet.jobs.cores import cores
 from discreet.jobs.job import Job
 from discreet.noise.key import RunKey
 from discreet.training import fit
@@ -66,8 +67,9 @@ class Subject:
             raise UserError(f"records is {self.records}; an attack needs at least 60")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**asdict(self), "job": self.job.to_json()}
+        """Plain values, as they are read back from a file."""
+        plain: dict[str, Any] = json.loads(json.dumps({**asdict(self), "job": self.job.to_json()}))
+        return plain
 
     @property
     def key(self) -> RunKey:
@@ -203,11 +205,6 @@ class Shadows:
         with context.Pool(workers, initializer=_begin_worker) as pool:
             # Leaving the block by an exception, Ctrl-C among them, ends the workers.
             yield from pool.imap_unordered(_train_and_keep, tasks)
-
-
-def cores() -> int:
-    """How many processes can compute at a time."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _begin_worker() -> None:

@@ -17,8 +17,12 @@ _ENTRIES_AT_ONCE = 1 << 18
 
 
 def exponent(matrix: Tensor) -> float:
-    """The power-law exponent of the eigenvalues of W^T W; NaN where there are fewer than 3 positive ones."""
-    return power_law(eigenvalues(matrix))
+    """The power-law exponent of the eigenvalues of W^T W; NaN where there are fewer than 3 positive, finite ones."""
+    largest = float(matrix.detach().abs().max())
+    if not (math.isfinite(largest) and largest > 0.0):
+        return math.nan
+    # The exponent does not depend on the scale, and the squares of large entries would overflow.
+    return power_law(eigenvalues(matrix.detach().to(torch.float64) / largest))
 
 
 def eigenvalues(matrix: Tensor) -> Tensor:

@@ -71,6 +71,11 @@ def test_the_matched_training_costs_the_same_and_has_no_memory(arrays, tmp_path)
     assert plans[1]["memory"] is None
 
 
+def test_a_cell_that_says_a_great_deal_does_not_wait_for_a_listener(arrays, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONVERBOSE", "1")  # more than a pipe holds
+    assert carry_out(study(arrays), tmp_path / "out") == 0
+
+
 def test_what_is_done_is_not_done_again(arrays, tmp_path):
     asked = study(arrays)
     carry_out(asked, tmp_path / "out")

@@ -8,15 +8,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from discreet.bench.compare.places import CELLS, ERROR, SECONDS, STUDY
 from discreet.bench.compare.study import Cell, Study
 from discreet.errors import UserError
+from discreet.jobs.cores import cores
 from discreet.training.files import read_json, write_json
 from discreet.training.folder import RunFolder
 
@@ -36,6 +38,7 @@ class _Worker:
     cell: Cell
     folder: Path
     process: subprocess.Popen[bytes]
+    said: IO[bytes]
     began: float = field(default_factory=time.monotonic)
 
 
@@ -60,7 +63,7 @@ def carry_out(
     done, failed = len(cells) - len(waiting), 0
     spent: dict[tuple[str, str], list[float]] = {}
     running: list[_Worker] = []
-    most = workers or _cores()
+    most = workers or cores()
     try:
         while waiting or running:
             while waiting and len(running) < most:
@@ -90,11 +93,6 @@ def carry_out(
     return failed
 
 
-def _cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _claim(study: Study, folder: Path) -> None:
     """Make the folder this study's, or find that it is."""
     path = folder / STUDY
@@ -120,11 +118,13 @@ def _done(place: Path) -> bool:
 def _start(cell: Cell, place: Path) -> _Worker:
     if place.exists() and not RunFolder(place).checkpoint.is_file():
         shutil.rmtree(place)  # an attempt that never began
+    # Not a pipe: nobody would read it while the cell runs, and it would fill up. Closed when the cell is collected.
+    said = tempfile.TemporaryFile()  # noqa: SIM115
     process = subprocess.Popen(
         [sys.executable, "-m", "discreet.bench.compare.worker", str(place)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=said,
         env=_environment(os.environ, threads=cell.job().threads or 1),
         start_new_session=True,  # Ctrl-C is for the parent, which then ends them
     )
@@ -133,7 +133,7 @@ def _start(cell: Cell, place: Path) -> _Worker:
         asked = {"job": cell.job().to_json(), "matched": cell.matched}
         process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.flush()
-    return _Worker(cell, place, process)
+    return _Worker(cell, place, process, said)
 
 
 def _environment(variables: Mapping[str, str], *, threads: int) -> dict[str, str]:
@@ -143,11 +143,13 @@ def _environment(variables: Mapping[str, str], *, threads: int) -> dict[str, str
 
 def _end(worker: _Worker) -> bool:
     """Collect a process that has ended; whether it did what it was to do."""
-    _, error = worker.process.communicate()
+    worker.process.communicate()
+    with worker.said as said:
+        said.seek(0)
+        told = said.read().decode(errors="replace").strip().splitlines()
     if worker.process.returncode == 0 and _done(worker.folder):
         (worker.folder / ERROR).unlink(missing_ok=True)
         return True
-    told = error.decode(errors="replace").strip().splitlines()
     worker.folder.mkdir(parents=True, exist_ok=True)
     (worker.folder / ERROR).write_text(
         told[-1] if told else f"the process ended with code {worker.process.returncode}"
