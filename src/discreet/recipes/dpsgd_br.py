@@ -86,8 +86,8 @@ class DPSGDBR(LossSelective):
     gate_noise: str = "sensitivity"
     charge_all: bool = False
     progress: str = "scores"
-    fast_decay: float = 0.99
-    slow_decay: float = 0.999
+    fast_decay: float = 0.999
+    slow_decay: float = 0.9999
     decay_trigger: float = 0.5
     decay_floor: float = 0.5
     decay_until: float | None = None
