@@ -21,6 +21,10 @@ _REFUSED = {
 }
 
 
+SGD_OR_ADAM = ("SGD", "Adam")
+"""What the papers on selection and on memory take."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OptimizerChoice:
     """An optimizer's name and its settings, learning rate excepted (a schedule sets that at every release)."""
@@ -48,3 +52,8 @@ class OptimizerChoice:
             return kind(parameters, lr=0.0, **dict(self.settings))  # type: ignore[no-any-return]
         except (TypeError, ValueError) as error:
             raise UserError(f"optimizer {self.name}: {error}") from None
+
+
+def sgd_or_adam(name: str, momentum: float) -> OptimizerChoice:
+    """SGD with heavy-ball momentum, or Adam, as torch has them."""
+    return OptimizerChoice(name=name, settings={"momentum": momentum} if name == "SGD" else {})

@@ -446,28 +446,26 @@ def _(patch):
     wrapped(patch, engine_module, "_parts", lambda right, size, most: list(right(size, most))[:-1])
 
 
-@fault("the accountant is told half the sampling rate", caught_by=canaries)
-def _(patch):
+def tell_the_accountant(patch, *, rate=1.0, noise=1.0):
+    """Plan events whose sampling rate and noise are so many times the true ones."""
     right = plan_module.PoissonGaussian
     patch.setattr(
         plan_module,
         "PoissonGaussian",
         lambda sample_rate, noise_multiplier: right(
-            sample_rate=sample_rate / 2, noise_multiplier=noise_multiplier
+            sample_rate=rate * sample_rate, noise_multiplier=noise * noise_multiplier
         ),
     )
+
+
+@fault("the accountant is told half the sampling rate", caught_by=canaries)
+def _(patch):
+    tell_the_accountant(patch, rate=0.5)
 
 
 @fault("the accountant is told twice the noise", caught_by=canaries)
 def _(patch):
-    right = plan_module.PoissonGaussian
-    patch.setattr(
-        plan_module,
-        "PoissonGaussian",
-        lambda sample_rate, noise_multiplier: right(
-            sample_rate=sample_rate, noise_multiplier=2 * noise_multiplier
-        ),
-    )
+    tell_the_accountant(patch, noise=2.0)
 
 
 @fault("only every third release is counted", caught_by=canaries)

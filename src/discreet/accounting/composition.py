@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ from discreet.accounting.spread import Mixture, few_distinct, merged
 
 Floats = NDArray[np.float64]
 Charges = Iterable[tuple[Event, int]]
+Renyi = TypeVar("Renyi")
+Loss = TypeVar("Loss")
 
 _FINENESS = 0.03
 """Grid interval in typical losses: the joined curve inflates the variance by at most 0.03^2 / 6."""
@@ -84,28 +87,20 @@ def profile(
 
     Every point is a bound of its own, so all of them hold at once. Arguments as for `epsilon`.
     """
+    _require_calculus(calculus)
     sees = certified_accounting(accounting)
     terms = _Terms.of(few_distinct(merged(list(charges))))
     if not terms.events:
         return Profile(add=np.zeros_like, remove=np.zeros_like)
-    curve: Floats | None = None
-    losses: list[list[ComposedLoss]] = []
-    if calculus != "pld":
-        try:
-            curve = _rdp(terms, sees)
-        except UnknownEventError:
-            if calculus == "rdp":
-                raise
-    if calculus != "rdp":
-        try:
-            losses = [_compose_losses(terms, sees, delta=question) for question in _QUESTIONS]
-        except UnknownEventError:
-            if curve is None:
-                raise
+    curve, losses = _each(
+        calculus,
+        lambda: _rdp(terms, sees),
+        lambda: [_compose_losses(terms, sees, delta=question) for question in _QUESTIONS],
+    )
 
     def side(number: int) -> Callable[[Floats], Floats]:
         def at(epsilon: float) -> float:
-            found = [each[number].delta(epsilon) for each in losses]
+            found = [each[number].delta(epsilon) for each in losses or ()]
             return min([1.0, *found] if curve is None else [1.0, delta_from_rdp(curve, epsilon), *found])
 
         return lambda epsilons: np.array([at(float(epsilon)) for epsilon in np.atleast_1d(epsilons)])
@@ -121,25 +116,37 @@ def _answer(
     by_pld: Callable[[_Terms, Accounting], float],
 ) -> float:
     """The answer of the chosen calculus, or the smaller complete answer; NaN never wins."""
-    if calculus not in ("best", "pld", "rdp"):
-        raise ValueError(f"calculus must be 'best', 'pld' or 'rdp', not {calculus!r}")
+    _require_calculus(calculus)
     sees = certified_accounting(accounting)
     terms = _Terms.of(few_distinct(merged(list(charges))))
     if not terms.events:
         return 0.0
+    answers = _each(calculus, lambda: by_rdp(_rdp(terms, sees)), lambda: by_pld(terms, sees))
+    return min(_number(answer) for answer in answers if answer is not None)
+
+
+def _require_calculus(calculus: Calculus) -> None:
+    if calculus not in ("best", "pld", "rdp"):
+        raise ValueError(f"calculus must be 'best', 'pld' or 'rdp', not {calculus!r}")
+
+
+def _each(
+    calculus: Calculus, by_rdp: Callable[[], Renyi], by_pld: Callable[[], Loss]
+) -> tuple[Renyi | None, Loss | None]:
+    """What each calculus says that was asked for; None for one that does not know a kind of event."""
     if calculus == "rdp":
-        return _number(by_rdp(_rdp(terms, sees)))
+        return by_rdp(), None
     if calculus == "pld":
-        return _number(by_pld(terms, sees))
+        return None, by_pld()
     # A kind of event may be known to one calculus only; the other one then answers alone.
     try:
-        renyi = _number(by_rdp(_rdp(terms, sees)))
+        renyi = by_rdp()
     except UnknownEventError:
-        return _number(by_pld(terms, sees))
+        return None, by_pld()
     try:
-        return min(renyi, _number(by_pld(terms, sees)))
+        return renyi, by_pld()
     except UnknownEventError:
-        return renyi
+        return renyi, None
 
 
 def _number(answer: float) -> float:

@@ -11,7 +11,7 @@ from discreet.accounting.filter import RenyiFilter, open_filter
 from discreet.accounting.history import LogHeader
 from discreet.accounting.profiles import Floats, Profile
 from discreet.accounting.rdp import delta_from_rdp
-from discreet.accounting.termination import Termination, capped_delta
+from discreet.accounting.termination import Termination
 from discreet.accounting.tradeoff import group_epsilon
 
 
@@ -43,17 +43,10 @@ def epsilon_of_copies(header: LogHeader, copies: int) -> float:
 
 
 def _paid(uncapped: Callable[[Floats], Floats], cap: Termination) -> Callable[[Floats], Floats]:
-    def at(epsilon: float, delta: float) -> float:
-        return capped_delta(
-            epsilon=epsilon,
-            delta=delta,
-            lowest_acceptance=cap.lowest_acceptance,
-            releases=cap.candidates,
-            cap=cap.cap,
-        )
-
     def paid(epsilons: Floats) -> Floats:
         deltas = uncapped(epsilons)
-        return np.array([at(float(one), float(other)) for one, other in zip(epsilons, deltas, strict=True)])
+        return np.array(
+            [cap.delta(float(one), float(other)) for one, other in zip(epsilons, deltas, strict=True)]
+        )
 
     return paid

@@ -53,11 +53,12 @@ class Termination:
         for share in _SHARES:
             inner = delta * (1.0 - share)
             found = uncapped(inner)
-            if math.isfinite(found) and self._delta(found, inner) <= delta:
+            if math.isfinite(found) and self.delta(found, inner) <= delta:
                 return found
         return math.inf
 
-    def _delta(self, epsilon: float, delta: float) -> float:
+    def delta(self, epsilon: float, delta: float) -> float:
+        """The delta that holds for the capped run at `epsilon`, where `delta` does for the one without a cap."""
         return capped_delta(
             epsilon=epsilon,
             delta=delta,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -11,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discreet.audit.bounds import Guesses, one_run_epsilon
+from discreet.audit.bounds import guess, one_run_epsilon
 from discreet.audit.learned_attacks import balanced, black_box_features, learned_scores, white_box_features
 from discreet.audit.likelihood_attacks import label_probabilities, lira, log_odds, rmia
 from discreet.audit.measures import Measures, curve, measured
 from discreet.audit.outputs import Outputs
+from discreet.audit.promise import certified_epsilon
 from discreet.audit.shadows import Done, Shadows, Subject
 from discreet.errors import UserError
 
@@ -213,21 +213,11 @@ def _reached(
 
 def _proven(scores: Floats, member: Truths, delta: float, confidence: float) -> float:
     """Every record was in by a coin, so the records are canaries; how many are guessed depends on their number only."""
-    half = min(len(scores), round(10.0 * math.sqrt(len(scores)))) // 2
-    order = np.argsort(scores, kind="stable")
-    right = int((~member[order[:half]]).sum() + member[order[len(order) - half :]].sum())
-    return one_run_epsilon(
-        Guesses(canaries=len(scores), made=2 * half, right=right), delta=delta, confidence=confidence
-    )
+    return one_run_epsilon(guess(scores, member), delta=delta, confidence=confidence)
 
 
 def _certified(subject: Subject, target: Outputs) -> float | None:
     """What the target's certificate says, from the plan that it was trained by."""
     if not subject.private:
         return None
-    from discreet.audit.game import sampled_as
-    from discreet.audit.promise import certified_epsilon
-
-    members, job = int(target.member.sum()), subject.job
-    recipe = sampled_as(job.chosen_recipe(), of=len(target.labels), to=members)
-    return certified_epsilon(recipe.plan(members, job.budget(), accounting=job.chosen_accounting()))
+    return certified_epsilon(subject.plan(len(target.labels), int(target.member.sum())))

@@ -16,8 +16,8 @@ from discreet.accounting import Accounting, Budget, epsilon, profile
 from discreet.accounting.rounding import rounded_up
 from discreet.accounting.tradeoff import lines
 from discreet.audit.bounds import (
-    Guesses,
     both_ways,
+    guess,
     largest,
     one_run_epsilon,
     proportion,
@@ -80,15 +80,6 @@ class CanaryGame:
     def examples(self) -> int:
         """The public number of records."""
         return self.records + self.canaries
-
-    @property
-    def guesses(self) -> int:
-        """How many canaries will be guessed, half of them in and half out; fixed before the run.
-
-        Those with the highest and the lowest scores are the safest, and too few of them leave too much to chance: ten
-        times the root of the number of canaries is near the best for epsilon 1 to 4.
-        """
-        return min(self.canaries, round(10.0 * math.sqrt(self.canaries)))
 
     def plan(self) -> Plan:
         """The plan that is audited."""
@@ -258,10 +249,7 @@ def _judged(
     game: CanaryGame, plan: Plan, run: Run, charges: Charges, scores: Tensor, present: Tensor
 ) -> CanaryAudit:
     delta, confidence = game.budget.delta, game.confidence
-    half = game.guesses // 2
-    order = scores.argsort()
-    right = int((~present[order[:half]]).sum() + present[order[len(order) - half :]].sum())
-    guesses = Guesses(canaries=game.canaries, made=2 * half, right=right)
+    guesses = guess(scores.numpy(), present.numpy())
     pooled = plan.selecting is None
     # Two tests say whether the certificate is refuted; together they are wrong no more often than one.
     shared = 1.0 - (1.0 - confidence) / (2.0 if pooled else 1.0)
@@ -293,7 +281,7 @@ def _judged(
         updates=run.state.updates,
         canaries=guesses.canaries,
         guessed=guesses.made,
-        right=right,
+        right=guesses.right,
         confidence=confidence,
         one_run=one_run_epsilon(guesses, delta=delta, confidence=confidence),
         by_curve=lower_bound(by_guesses),

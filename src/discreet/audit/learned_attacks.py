@@ -8,7 +8,6 @@ the adversary has the target's weights and knows some of its members, and learns
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -24,14 +23,6 @@ _EPOCHS = 50
 _BATCH = 128
 _LEARNING_RATE = 1e-3
 _WIDEST_GRADIENT = 4096
-
-
-@dataclass(frozen=True, kw_only=True)
-class Known:
-    """Records whose membership the adversary knows, and those it is asked about; as many members as others in each."""
-
-    learn: Places
-    asked: Places
 
 
 class _Judge(nn.Module):

@@ -20,7 +20,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from discreet.accounting import Budget
 from discreet.audit.game import sampled_as
 from discreet.audit.outputs import Outputs, outputs_of
 from discreet.data import Records
@@ -28,6 +27,7 @@ from discreet.errors import UserError
 from discreet.jobs.cores import cores
 from discreet.jobs.job import Job
 from discreet.noise.key import RunKey
+from discreet.plan import Plan
 from discreet.training import fit
 from discreet.training.files import read_json, write_json
 from discreet.training.outcome import conclude
@@ -104,6 +104,11 @@ class Subject:
         chosen[order[begin : begin + count * records // 6]] = True
         return chosen
 
+    def plan(self, records: int, members: int) -> Plan:
+        """The private training of a model on so many of the records: batches keep their share."""
+        recipe = sampled_as(self.job.chosen_recipe(), of=records, to=members)
+        return recipe.plan(members, self.job.budget(), accounting=self.job.chosen_accounting())
+
     def number_for(self, purpose: str, number: int) -> int:
         """A seed of a model's own for one purpose."""
         return int(self.key.stream(purpose, number).words(1)[0]) & (2**62 - 1)
@@ -117,11 +122,9 @@ def train(subject: Subject, pool: Records, number: int) -> Outputs:
         torch.manual_seed(subject.number_for("audit weights", number))
         model = subject.job.network(_only(pool)).build()
     if subject.private:
-        job = subject.job
-        recipe = sampled_as(job.chosen_recipe(), of=len(pool), to=len(chosen))
-        budget: Budget = job.budget()
-        plan = recipe.plan(len(chosen), budget, accounting=job.chosen_accounting())
-        run = fit.start(model, chosen, plan, seed=subject.number_for("audit run", number))
+        run = fit.start(
+            model, chosen, subject.plan(len(pool), len(chosen)), seed=subject.number_for("audit run", number)
+        )
         fit.drive(run)
         conclude(run)
     else:
@@ -214,15 +217,11 @@ def _begin_worker() -> None:
 
 @lru_cache(maxsize=1)
 def _pool_of(text: str) -> Records:
-    import json
-
     record = json.loads(text)
     return Subject(**{**record, "job": Job.from_json(record["job"])}).pool()
 
 
 def _train_and_keep(task: tuple[Subject, int, Path]) -> int:
-    import json
-
     subject, number, path = task
     train(subject, _pool_of(json.dumps(subject.to_json(), sort_keys=True)), number).save(path)
     return number

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from discreet.training.folder import RunFolder
@@ -49,8 +49,7 @@ class Tally:
         path = self._path(releases)
         if path is None or not path.is_file():
             return None
-        scores: Tensor = torch.load(path, weights_only=True)
-        return scores
+        return load_file(path)["scores"]
 
     def save(self, run: Run, scores: Tensor, *, now: bool = False) -> None:
         """Write scores and run, if it is time."""
@@ -58,7 +57,7 @@ class Tally:
         if path is None or not (now or time.monotonic() - self._last >= _SECONDS):
             return
         older = self._files()
-        torch.save(scores, path)
+        save_file({"scores": scores}, path)
         run.save()
         for each in older:
             if each != path:
@@ -71,7 +70,7 @@ class Tally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _files(self) -> list[Path]:
-        return [] if self.folder is None else sorted(self.folder.glob("scores-*.pt"))
+        return [] if self.folder is None else sorted(self.folder.glob("scores-*.safetensors"))
 
     def _path(self, releases: int) -> Path | None:
-        return None if self.folder is None else self.folder / f"scores-{releases}.pt"
+        return None if self.folder is None else self.folder / f"scores-{releases}.safetensors"

@@ -13,7 +13,7 @@ from rich.console import Console
 from discreet.cli.terminal import terminal
 from discreet.cli.train import pairs
 from discreet.errors import UserError
-from discreet.jobs.job import Job, read_toml
+from discreet.jobs.job import Job, job_of_run, read_toml
 
 if TYPE_CHECKING:
     from discreet.recipes import FirstOrder
@@ -117,7 +117,7 @@ def _audited(arguments: argparse.Namespace) -> tuple[FirstOrder, int, dict[str, 
     if subject is None:
         job = Job.from_settings({"data": "records made for the audit", **_settings(arguments)})
         return job.chosen_recipe(), arguments.examples or _EXAMPLES, _budget(job), job.accounting
-    if Path(subject).is_dir() and (Path(subject) / "run.json").is_file():
+    if _is_run(Path(subject)):
         from discreet.training.files import read_json
         from discreet.training.folder import RunFolder
 
@@ -130,6 +130,10 @@ def _audited(arguments: argparse.Namespace) -> tuple[FirstOrder, int, dict[str, 
     return job.chosen_recipe(), arguments.examples or len(job.load().train), _budget(job), job.accounting
 
 
+def _is_run(path: Path) -> bool:
+    return (path / "run.json").is_file()
+
+
 def _budget(job: Job) -> dict[str, float]:
     return {"epsilon": job.epsilon, "delta": job.delta}
 
@@ -140,14 +144,8 @@ def _job(arguments: argparse.Namespace) -> Job:
     if subject is None:
         raise UserError("name the data: a data set, a file, a folder, a run, or a TOML file with settings")
     path = Path(subject)
-    if path.is_dir() and (path / "run.json").is_file():
-        from discreet.training.files import read_json
-        from discreet.training.folder import RunFolder
-
-        record = read_json(RunFolder.open(path).settings)["notes"].get("job")
-        if record is None:
-            raise UserError(f"{path} was not made by `discreet train`; its data are not known")
-        return Job.from_json(record)
+    if _is_run(path):
+        return job_of_run(path)
     if path.suffix == ".toml":
         file = read_toml(path)
         file.pop("output", None)

@@ -14,7 +14,7 @@ from discreet.errors import UserError
 
 def compare(arguments: argparse.Namespace) -> int:
     """Carry out a comparison, or go on with one, and print its tables; 1 when a cell failed."""
-    from discreet.bench.compare import Study, carry_out, collect, markdown, write
+    from discreet.bench.compare import Study, carry_out, collect, write
 
     study = Study.from_json(_study(arguments))
     study.check()
@@ -29,8 +29,7 @@ def compare(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command goes on from where it is") from None
     rows = collect(study, folder)
-    write(rows, folder)
-    console.print(f"\n{markdown(rows, folder)}", soft_wrap=True)
+    console.print(f"\n{write(rows, folder)}", soft_wrap=True)
     console.print(f"The tables lie in {folder}: results.md, and results.parquet for programs")
     return 1 if failed else 0
 

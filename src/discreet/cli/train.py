@@ -16,8 +16,8 @@ from rich.console import Console
 
 from discreet.cli.interruption import Interruption, patiently
 from discreet.cli.terminal import note, terminal
-from discreet.errors import CorruptFile, UserError
-from discreet.jobs.job import Job, read_toml
+from discreet.errors import UserError
+from discreet.jobs.job import Job, job_of_run, read_toml
 
 _COMMAND = (
     "run",
@@ -41,7 +41,7 @@ def train(arguments: argparse.Namespace) -> int:
     if arguments.resume is not None:
         if settings or arguments.dry_run:
             raise UserError("--resume takes everything from the run's folder; give it alone")
-        job, folder = _earlier_job(arguments.resume), arguments.resume
+        job, folder = job_of_run(arguments.resume), arguments.resume
     else:
         output = settings.pop("output", None)
         job = Job.from_settings(settings)
@@ -158,21 +158,3 @@ def _folder(output: Any, job: Job) -> Path:
     while (folder := Path("runs") / f"{name}-{number}").exists():
         number += 1
     return folder
-
-
-def _earlier_job(folder: Path) -> Job:
-    from discreet.training.files import read_json
-    from discreet.training.folder import RunFolder
-
-    path = RunFolder.open(folder).settings
-    record = read_json(path)
-    if not isinstance(record, dict) or not isinstance(record.get("notes"), dict) or "plan" not in record:
-        raise CorruptFile(f"{path} is not what a run writes there; the run cannot be resumed from it")
-    if not isinstance(record["notes"].get("job"), dict):
-        raise UserError(
-            f"{folder} was not made by `discreet train`; resume it from Python with discreet.resume"
-        )
-    try:
-        return Job.from_json(record["notes"]["job"])
-    except UserError as error:
-        raise CorruptFile(f"{path} does not hold a job that can be resumed: {error}") from None

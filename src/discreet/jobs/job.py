@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet.accounting import Accounting, Budget
-from discreet.errors import UserError
+from discreet.errors import CorruptFile, UserError
 from discreet.jobs.presets import with_preset
 from discreet.typed import misfits
 
@@ -227,6 +227,30 @@ class Job:
         if form.vocabulary is not None and "vocabulary" in options_of(name):
             options.setdefault("vocabulary", form.vocabulary)
         return ModelSpec(name=name, input_shape=form.input_shape, classes=form.classes, options=options)
+
+
+def job_of_run(folder: Path) -> Job:
+    """The job that a run was made by.
+
+    Raises:
+        UserError: the run was made from Python, and its data are not known.
+        CorruptFile: the folder does not hold what a run writes there.
+    """
+    from discreet.training.files import read_json
+    from discreet.training.folder import RunFolder
+
+    path = RunFolder.open(folder).settings
+    record = read_json(path)
+    if not isinstance(record, dict) or not isinstance(record.get("notes"), dict) or "plan" not in record:
+        raise CorruptFile(f"{path} is not what a run writes there; the run cannot be resumed from it")
+    if not isinstance(record["notes"].get("job"), dict):
+        raise UserError(
+            f"{folder} was not made by `discreet train`; resume it from Python with discreet.resume"
+        )
+    try:
+        return Job.from_json(record["notes"]["job"])
+    except UserError as error:
+        raise CorruptFile(f"{path} does not hold a job that can be resumed: {error}") from None
 
 
 def _finite(name: str, value: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.accounting.selective.memory import memory_multiplier
 from discreet.errors import UserError
-from discreet.optimizers import OptimizerChoice
+from discreet.optimizers import SGD_OR_ADAM, OptimizerChoice, sgd_or_adam
 from discreet.recipes.dp_adam import DPAdam
 from discreet.recipes.dp_sgd import DPSGD
 from discreet.recipes.first_order import FirstOrder, FurtherParts, require_one_of
@@ -44,7 +44,7 @@ class Remembering(FirstOrder):
                 "torch_optimizer is 'AdamBC', whose correction takes the noise of releases to be independent; blends "
                 "share theirs: choose 'SGD' or 'Adam'"
             )
-        require_one_of("torch_optimizer", self.torch_optimizer, ("SGD", "Adam"))
+        require_one_of("torch_optimizer", self.torch_optimizer, SGD_OR_ADAM)
         self.memory()
 
     def memory(self) -> Memory:
@@ -57,8 +57,7 @@ class Remembering(FirstOrder):
 
     def optimizer(self) -> OptimizerChoice:
         """SGD, or Adam, as torch has them."""
-        settings = {"momentum": self.momentum} if self.torch_optimizer == "SGD" else {}
-        return OptimizerChoice(name=self.torch_optimizer, settings=settings)
+        return sgd_or_adam(self.torch_optimizer, self.momentum)
 
     def matched(self, plan: Plan) -> FirstOrder:
         """The same recipe without a memory that costs the same: the one that a fair comparison is made with.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from discreet.errors import UserError
 from discreet.gates.scores import LossChange
 from discreet.gates.selecting import Selecting
-from discreet.optimizers import OptimizerChoice
+from discreet.optimizers import SGD_OR_ADAM, OptimizerChoice, sgd_or_adam
 from discreet.recipes.first_order import (
     FirstOrder,
     FurtherParts,
@@ -49,12 +49,11 @@ class Selective(FirstOrder):
         for name in ("gate_noise_multiplier", "claimed_epsilon"):
             require_positive(name, getattr(self, name))
         require_finite("gate_threshold", self.gate_threshold)
-        require_one_of("torch_optimizer", self.torch_optimizer, ("SGD", "Adam"))
+        require_one_of("torch_optimizer", self.torch_optimizer, SGD_OR_ADAM)
 
     def optimizer(self) -> OptimizerChoice:
         """SGD with momentum, or Adam, as torch has them."""
-        settings = {"momentum": self.momentum} if self.torch_optimizer == "SGD" else {}
-        return OptimizerChoice(name=self.torch_optimizer, settings=settings)
+        return sgd_or_adam(self.torch_optimizer, self.momentum)
 
     def gate(self, sampler: PoissonSampler) -> Gate:
         """The test, for candidates whose batches `sampler` draws."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from discreet.report.markup import Content, Html, element, paragraph, section, table
 from discreet.report.material import Material
 from discreet.report.numbers import plain
 from discreet.report.plot import Axis, Plot
-from discreet.report.plots import share, told_plot
+from discreet.report.plots import Figure, share, told_plots
 from discreet.training.progress import Mark
 from discreet.training.remembering import MARGINAL
 
@@ -32,7 +31,7 @@ def memory(material: Material) -> Html | None:
 
 
 def _plots(material: Material) -> list[Plot]:
-    figures: list[tuple[str, str, str, Axis, Callable[[Mark], float | None]]] = [
+    figures: list[Figure] = [
         (
             "depth",
             "Effective memory depth",
@@ -56,8 +55,7 @@ def _plots(material: Material) -> list[Plot]:
             partial(_told, MARGINAL),
         ),
     ]
-    plots = [told_plot(material, *figure) for figure in figures]
-    return [plot for plot in plots if plot is not None]
+    return told_plots(material, figures)
 
 
 def _short(value: float) -> str:

@@ -76,7 +76,17 @@ def exchange_plot(material: Material, records: str) -> Plot | None:
     )
 
 
-def told_plot(
+Figure = tuple[str, str, str, Axis, Callable[[Mark], float | None]]
+"""Name, title, summary and vertical axis of a figure of the marks, and what it shows of each."""
+
+
+def told_plots(material: Material, figures: Sequence[Figure]) -> list[Plot]:
+    """The figures that marks have something for."""
+    plots = [_told_plot(material, *figure) for figure in figures]
+    return [plot for plot in plots if plot is not None]
+
+
+def _told_plot(
     material: Material, name: str, title: str, summary: str, y: Axis, of: Callable[[Mark], float | None]
 ) -> Plot | None:
     """A figure of the marks over the releases; None where no mark has it."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from discreet.report.markup import Html, paragraph, section
 from discreet.report.material import Material
 from discreet.report.numbers import percent, plain
 from discreet.report.plot import Axis, Plot
-from discreet.report.plots import share, told_plot
+from discreet.report.plots import Figure, share, told_plots
 from discreet.training.progress import Mark
 
 
@@ -42,7 +40,7 @@ def _words(material: Material) -> Html:
 
 
 def _plots(material: Material) -> list[Plot]:
-    figures: list[tuple[str, str, str, Axis, Callable[[Mark], float | None]]] = [
+    figures: list[Figure] = [
         (
             "acceptance",
             "Candidates that passed",
@@ -72,8 +70,7 @@ def _plots(material: Material) -> list[Plot]:
             _seconds_per_update,
         ),
     ]
-    plots = [told_plot(material, *figure) for figure in figures]
-    return [plot for plot in plots if plot is not None]
+    return told_plots(material, figures)
 
 
 def _seconds_per_update(mark: Mark) -> float | None:

@@ -76,6 +76,13 @@ def test_a_cell_that_says_a_great_deal_does_not_wait_for_a_listener(arrays, tmp_
     assert carry_out(study(arrays), tmp_path / "out") == 0
 
 
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_workers_at_all_are_refused(arrays, tmp_path, workers):
+    with pytest.raises(UserError, match=f"workers is {workers}; it is a whole number of at least 1"):
+        carry_out(study(arrays), tmp_path / "out", workers=workers)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_is_done_is_not_done_again(arrays, tmp_path):
     asked = study(arrays)
     carry_out(asked, tmp_path / "out")

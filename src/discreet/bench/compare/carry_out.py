@@ -56,6 +56,8 @@ def carry_out(
         workers: how many at a time; as many as there are cores, when left out.
         audience: who is told of progress.
     """
+    if workers is not None and workers < 1:
+        raise UserError(f"workers is {workers}; it is a whole number of at least 1")
     study.check()
     cells = study.cells()
     _claim(study, folder)

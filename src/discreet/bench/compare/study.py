@@ -48,9 +48,9 @@ class Method:
         from discreet.recipes.remembering import Remembering
 
         require_types(self)
-        if self.matched and not issubclass(find(self.recipe), Remembering):
+        recipe = find(self.recipe)
+        if self.matched and not issubclass(recipe, Remembering):
             raise UserError(f"{self.recipe} is to be matched, and has no memory: it is as private as it says")
-        find(self.recipe)
         if not self.label:
             object.__setattr__(self, "label", f"{self.recipe}, claimed" if self.claimed else self.recipe)
         for settings in (self.settings, self.grid, *self.by_data.values()):

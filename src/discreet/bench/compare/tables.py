@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -42,14 +42,20 @@ class Group:
         return f"{statistics.fmean(known):.2f}{spread}"
 
 
-def write(rows: Sequence[Row], folder: Path) -> None:
-    """Put both tables into the folder."""
+Groups = Mapping[tuple[str, float], Group]
+"""By method and epsilon."""
+
+
+def write(rows: Sequence[Row], folder: Path) -> str:
+    """Put both tables into the folder; the one for people is returned as well."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     plain = [{**asdict(row), "point": json.dumps(dict(row.point))} for row in rows]
     pq.write_table(pa.Table.from_pylist(plain), folder / PARQUET)
-    (folder / MARKDOWN).write_text(markdown(rows, folder), encoding="utf-8")
+    text = markdown(rows, folder)
+    (folder / MARKDOWN).write_text(text, encoding="utf-8")
+    return text
 
 
 def markdown(rows: Sequence[Row], folder: Path) -> str:
@@ -60,14 +66,15 @@ def markdown(rows: Sequence[Row], folder: Path) -> str:
     ]
     for data in dict.fromkeys(row.data for row in rows):
         here = [row for row in rows if row.data == data]
-        parts += [f"## {data}", _accuracies(here), _details(here, folder)]
+        groups = _groups(here)
+        parts += [f"## {data}", _accuracies(here, groups), _details(groups, folder)]
     missing = [row for row in rows if row.state != "done"]
     if missing:
         parts += ["## Not done", _missing(missing)]
     return "\n\n".join(parts) + "\n"
 
 
-def _groups(rows: Iterable[Row]) -> dict[tuple[str, float], Group]:
+def _groups(rows: Iterable[Row]) -> Groups:
     """By method and epsilon; of a grid, the point with the best mean accuracy."""
     found: dict[tuple[str, float], dict[str, list[Row]]] = {}
     for row in rows:
@@ -78,16 +85,16 @@ def _groups(rows: Iterable[Row]) -> dict[tuple[str, float], Group]:
 
 
 def _best(points: dict[str, list[Row]]) -> Group:
-    def accuracy(rows: Sequence[Row]) -> float:
-        known = [row.accuracy for row in rows if row.accuracy is not None]
-        return statistics.fmean(known) if known else -math.inf
+    def accuracy(group: Group) -> float:
+        found = group.mean(lambda row: row.accuracy)
+        return -math.inf if found is None else found
 
-    return Group(rows=max(points.values(), key=accuracy), tried=[rows[0] for rows in points.values()])
+    tried = [rows[0] for rows in points.values()]
+    return max((Group(rows=rows, tried=tried) for rows in points.values()), key=accuracy)
 
 
-def _accuracies(rows: Sequence[Row]) -> str:
+def _accuracies(rows: Sequence[Row], groups: Groups) -> str:
     epsilons = list(dict.fromkeys(row.epsilon for row in rows))
-    groups = _groups(rows)
     lines = [
         "Accuracy in percent, mean ± standard deviation over the seeds, at the end of each run.",
         "",
@@ -100,7 +107,7 @@ def _accuracies(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _details(rows: Sequence[Row], folder: Path) -> str:
+def _details(groups: Groups, folder: Path) -> str:
     lines = [
         "What was spent, means over the seeds. *Certified* is a bound, by the accounting named; *claimed* is the "
         "method's own formula, and no guarantee.",
@@ -108,7 +115,7 @@ def _details(rows: Sequence[Row], folder: Path) -> str:
         "| method | epsilon | certified | claimed | releases | updates | accepted | seconds | seeds | choice |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for (method, asked), group in _groups(rows).items():
+    for (method, asked), group in groups.items():
         first = group.rows[0]
         acceptance = group.mean(lambda row: row.acceptance)
         lines.append(

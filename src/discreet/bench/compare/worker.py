@@ -1,8 +1,8 @@
 """One cell in a process of its own: what it does to the process, it does to no other cell.
 
-Run as `python -m discreet.bench.compare.worker FOLDER`, with the job as JSON on standard input,
-and whether it is the plain training matched to that job. The worker goes on from
-the folder's last checkpoint where there is one. It ends when its standard input does, that is with its parent.
+Run as `python -m discreet.bench.compare.worker FOLDER`, with the job as JSON on standard input, and whether it is the
+plain training matched to that job. The worker goes on from the folder's last checkpoint where there is one. It ends
+when its standard input does, that is with its parent.
 """
 
 from __future__ import annotations
